@@ -7,6 +7,7 @@ can compute the expected ones.
 from __future__ import annotations
 
 import base64
+import bisect
 import hashlib
 import json
 import random
@@ -100,6 +101,57 @@ def whole(mb: frame.MiniBatch) -> dict[str, list[Any]]:
     if "kjt.weights" in found:
         found["kjt.weights"] = weights
     return found
+
+
+class Sequence:
+    """The fragments of mini-batches of ``batch`` rows, which are cut from splits of these rows. Without splits there
+    are ``total`` mini-batches of one fragment each, ``split`` of them in a split.
+    """
+
+    def __init__(self, total: int, split: int, batch: int, splits: tuple[int, ...]) -> None:
+        self.fragments: list[tuple[int, int, int]] = []  # mini-batch, its first row in it, rows
+        self.ends: list[int] = []  # of the splits: the fragment behind the last
+        row = 0
+        for left in splits or [min(split, total - n) * batch for n in range(0, total, split)]:
+            while left:
+                rows = min(left, batch - row % batch)
+                self.fragments.append((row // batch, row % batch, rows))
+                row, left = row + rows, left - rows
+            self.ends.append(len(self.fragments))
+        self.total = -(-row // batch)
+        self.begins = [i for i, f in enumerate(self.fragments) if not f[1]] + [len(self.fragments)]
+        self.rows = [min(batch, row - n * batch) for n in range(self.total)]  # of each mini-batch
+
+    def of(self, minibatches: Ranges) -> Ranges:
+        """Returns the fragments of mini-batches."""
+        return Ranges((self.begins[a], self.begins[b]) for a, b in minibatches)
+
+    def place(self, number: int) -> Optional[frame.Fragment]:
+        """Returns the place of a fragment; None if it is the whole mini-batch."""
+        minibatch = self.fragments[number][0]
+        first, end = self.begins[minibatch], self.begins[minibatch + 1]
+        return frame.Fragment(number - first, end - first) if end - first > 1 else None
+
+
+def part(raw: bytes, first: int, rows: int, place: frame.Fragment) -> bytes:
+    """Returns the frame of some rows of a mini-batch, cut row by row."""
+    mb = frame.decode(raw)
+    lists, schema = whole(mb), mb.schema
+    lengths = lists.get("kjt.lengths") or [1] * (mb.rows * len(schema.keys))
+    found: dict[str, list[Any]] = {name: [] for name in lists}
+    at = 0
+    for i, n in enumerate(lengths):
+        if first <= i % mb.rows < first + rows:
+            for name in ("kjt.values", "kjt.weights"):
+                found.get(name, []).extend(lists.get(name, [])[at : at + n])
+            found.get("kjt.lengths", []).append(n)
+        at += n
+    for name, width in (("label", 1), ("dense", len(schema.dense))):
+        if name in lists:
+            found[name] = lists[name][first * width : (first + rows) * width]
+    letters = {"float32": "f", "int32": "i", "int64": "q", "bfloat16": "H"}
+    tensors = {e.name: struct.pack(f"<{len(found[e.name])}{letters[e.dtype]}", *found[e.name]) for e in mb.extents}
+    return frame.encode(mb.name, schema, rows, tensors, fragment=place)
 
 
 class _Server(ThreadingHTTPServer):
@@ -197,6 +249,7 @@ class Node:
         self.issues: list[int] = []  # the issues of the tickets that came with requests
         self.faults: list[Callable[[_Handler, int, int], Optional[bool]]] = []
         self.lock = threading.Lock()
+        self.sequence: Optional[Sequence] = None  # the cluster's
         self.serving = Serving(self._handle, path)
         self.urls = [self.serving.url]
         self._frames: dict[tuple[int, int], bytes] = {}
@@ -236,9 +289,16 @@ class Node:
         with self.lock:
             key = (epoch, number)
             if key not in self._frames:
-                self._frames[key] = content(epoch, number, self.rows, self.schema)
+                self._frames[key] = self._make(epoch, number)
             b = self._frames[key]
         h.answer(200, b, Content_Type="application/vnd.millrace.minibatch")
+
+    def _make(self, epoch: int, number: int) -> bytes:
+        assert self.sequence is not None
+        minibatch, first, rows = self.sequence.fragments[number]
+        raw = content(epoch, minibatch, self.rows and self.sequence.rows[minibatch], self.schema)
+        place = self.sequence.place(number)
+        return part(raw, first, rows, place) if place is not None else raw
 
     def kill(self) -> None:
         self.dead = True
@@ -264,18 +324,18 @@ class Ledger:
     """The state of one job, shared by all members of a fake control plane."""
 
     def __init__(
-        self, nodes: list[Node], total: int, split: int, epochs: int, ranks: int, order: str, schema: Schema
+        self, nodes: list[Node], sequence: Sequence, epochs: int, ranks: int, order: str, schema: Schema
     ) -> None:
         self.manifest = b'{"partitions":[]}'
-        self.nodes, self.total, self.split, self.epochs, self.ranks, self.order, self.schema = (
+        self.nodes, self.sequence, self.epochs, self.ranks, self.order, self.schema = (
             nodes,
-            total,
-            split,
+            sequence,
             epochs,
             ranks,
             order,
             schema,
         )
+        self.total = sequence.total
         self.lock = threading.Condition()
         self.epoch = 0
         self.delivered = Ranges()
@@ -451,26 +511,31 @@ class Ledger:
     def fail_over(self) -> None:
         """A new leader: it knows sessions, leases that it adopts (here: all), and acknowledgements of whole splits."""
         self.fence += 1
-        whole = Ranges()
-        for first in range(0, self.total, self.split):
-            span = (first, min(first + self.split, self.total))
-            if not Ranges([span]).minus(self.delivered):
-                whole.add(*span)
-        self.delivered = whole
+        known, delivered = Ranges(), self.sequence.of(self.delivered)
+        for span in zip([0, *self.sequence.ends], self.sequence.ends):
+            if not Ranges([span]).minus(delivered):
+                known.add(*span)
+        whole = [n for n in range(self.total) if not self.sequence.of(Ranges([(n, n + 1)])).minus(known)]
+        self.delivered = Ranges((n, n + 1) for n in whole)
 
     def _out(self) -> Ranges:
         return Ranges([(x["from"], x["to"]) for x in self.leases.values()])
 
     def _all_out(self, rank: int) -> bool:
-        return not self.owned(rank).minus(self.delivered).minus(self._out())
+        return not self._left(rank)
+
+    def _left(self, rank: int) -> Ranges:
+        """Returns the fragments that are neither delivered nor leased."""
+        return self.sequence.of(self.owned(rank).minus(self.delivered)).minus(self._out())
 
     def _grant(self, rank: int) -> Optional[dict[str, Any]]:
-        left = list(self.owned(rank).minus(self.delivered).minus(self._out()))
+        left = list(self._left(rank))
         alive = [n for n in self.nodes if not n.dead and not n.draining]
         if not left or not alive or self.state != "running":
             return None
         first, end = left[0]
-        end = min(end, (first // self.split + 1) * self.split)
+        split = bisect.bisect_right(self.sequence.ends, first)
+        end = min(end, self.sequence.ends[split])
         self.turn += 1
         if self.profiling:
             alive = [n for n in alive if n.own == (self.profiling == "own")] or alive
@@ -482,7 +547,7 @@ class Ledger:
         g = {
             "lease": str(self.counter),
             "ticket": shown,
-            "split": first // self.split,
+            "split": split,
             "from": str(first),
             "to": str(end),
             "node": node.name,
@@ -492,6 +557,8 @@ class Ledger:
             g["epoch"] = str(self.epoch)
         if node.own:
             g["own"] = True
+        if self.sequence.fragments[first][0] != first:
+            g["miniBatch"] = str(self.sequence.fragments[first][0])
         if not first:
             del g["from"]  # protobuf's JSON leaves out what is zero
         return {**g, "urls": node.urls, "drive": node.drives[self.turn % len(node.drives)]}
@@ -509,7 +576,8 @@ class Ledger:
             assert not Ranges([(a, b)]).minus(self.owned(rank)), "not this rank's"
             self.acks.append((self.epoch, a, b))
             self.delivered.add(a, b)
-        self.leases = {i: x for i, x in self.leases.items() if Ranges([(x["from"], x["to"])]).minus(self.delivered)}
+        done = self.sequence.of(self.delivered)
+        self.leases = {i: x for i, x in self.leases.items() if Ranges([(x["from"], x["to"])]).minus(done)}
 
     def release(self, m: dict[str, Any]) -> None:
         rank = self.session(m)
@@ -547,9 +615,13 @@ class Cluster:
         schema: Schema = SCHEMA,
         unix: str = "",
         drives: int = 1,
+        splits: tuple[int, ...] = (),
     ) -> None:
+        self.sequence = Sequence(total, split, rows or 32, splits)
         self.nodes = [Node(f"n{i}", drives, f"{unix}/n{i}.sock" if unix else "", rows, schema) for i in range(nodes)]
-        self.ledger = Ledger(self.nodes, total, split, epochs, ranks, order, schema)
+        for n in self.nodes:
+            n.sequence = self.sequence
+        self.ledger = Ledger(self.nodes, self.sequence, epochs, ranks, order, schema)
         self.leader = 0
         self.down: set[int] = set()
         self.calls: list[str] = []
@@ -558,7 +630,7 @@ class Cluster:
             for i in range(members)  # type: ignore[misc]
         ]
         self.urls = [m.url for m in self.members]
-        self.rows, self.schema, self.total = rows, schema, total
+        self.rows, self.schema, self.total = rows, schema, self.sequence.total
         self.spec: dict[str, Any] = {}
 
     def __enter__(self) -> "Cluster":
@@ -569,7 +641,7 @@ class Cluster:
             s.stop()
 
     def expected(self, epoch: int, number: int) -> bytes:
-        return content(epoch, number, self.rows, self.schema)
+        return content(epoch, number, self.rows and self.sequence.rows[number], self.schema)
 
     def _handle(self, member: int, h: _Handler) -> None:
         body = h.rfile.read(int(h.headers["Content-Length"]))

@@ -8,7 +8,9 @@ import time
 from typing import Callable, Protocol
 
 from .errors import DataLossError
+from .frame import MiniBatch
 from .intake import Intake, Lease, Work
+from .join import join
 from .nodes import Failed, Nodes
 from .schema import Schema
 from .sides import Sides
@@ -56,7 +58,7 @@ class Fetchers:
     def __init__(self, session: Fetching, count: int) -> None:
         self._session = session
         self._sick: dict[str, tuple[float, float]] = {}  # by node: earliest time of the next fetch, and the last pause
-        self._refused: dict[tuple[int, int], float] = {}  # by epoch and number: since when nodes refuse the mini-batch
+        self._refused: dict[tuple[int, int], float] = {}  # by epoch and number: since when nodes refuse the fragment
         self._threads = [
             threading.Thread(target=session.guard, args=(self._loop,), name=f"millrace-fetch-{i}", daemon=True)
             for i in range(count)
@@ -104,15 +106,41 @@ class Fetchers:
             except BROKEN as e:
                 self._failed(work, Failed("unavailable", str(e) or type(e).__name__))
                 continue
+            parts: list[MiniBatch] = []
             with s.cond:
-                meter.leave(time.monotonic(), batch.rows)
-                s.fetch_seconds += time.thread_time() - spent
-                self._sick.pop(work.lease.node, None)
-                self._refused.pop((work.lease.epoch, work.number), None)
-                if not s.intake.fetched(work, batch):
-                    s.statistics.duplicates += 1
-                s.cond.notify_all()
-            del batch, work  # this thread does not hold the mini-batch's memory while it waits
+                fits = s.intake.fits(work, batch)
+                if fits:
+                    meter.leave(time.monotonic(), batch.rows)
+                    s.fetch_seconds += time.thread_time() - spent
+                    self._sick.pop(work.lease.node, None)
+                    self._refused.pop((work.lease.epoch, work.number), None)
+                    if s.intake.fetched(work, batch):
+                        parts = s.intake.complete(work)
+                    else:
+                        s.statistics.duplicates += 1
+                    s.cond.notify_all()
+            if not fits:
+                self._misfit(work, batch)
+            if parts:
+                self._join(parts)
+            del batch, work, parts  # this thread does not hold the mini-batch's memory while it waits
+
+    def _misfit(self, work: Work, batch: MiniBatch) -> None:
+        """Gives back every lease of a mini-batch whose fragments do not fit each other."""
+        e = Failed("internal", f"fragment {batch.fragment} does not fit those of other splits")
+        with self._session.cond:
+            for lease in self._session.intake.misfit(work):
+                self._session.with_release(lease, f"node: {e}")
+        self._failed(work, e)
+
+    def _join(self, parts: list[MiniBatch]) -> None:
+        """Joins the fragments of a mini-batch, all of which have come."""
+        s, begun = self._session, time.thread_time()
+        batch = join(parts, s.nodes.pool.take)
+        with s.cond:
+            s.fetch_seconds += time.thread_time() - begun
+            s.intake.joined(batch)
+            s.cond.notify_all()
 
     def _failed(self, work: Work, e: Failed) -> None:
         s, lease = self._session, work.lease
@@ -128,7 +156,7 @@ class Fetchers:
                 log.warning(
                     "job %s: mini-batch %d from drive %s of node %s: %s; another makes it",
                     s.id,
-                    work.number,
+                    work.minibatch,
                     lease.drive,
                     lease.node,
                     e,
@@ -142,9 +170,9 @@ class Fetchers:
             if ends:  # the control plane gets the report first
                 s.with_told(2.0)
         if ends:
-            raise DataLossError(f"mini-batch {work.number} from drive {lease.drive} of node {lease.node}: {e}")
+            raise DataLossError(f"mini-batch {work.minibatch} from drive {lease.drive} of node {lease.node}: {e}")
 
     def _stays_refused(self, work: Work) -> bool:
-        """Reports whether nodes have refused a mini-batch for longer than :data:`REFUSED`."""
+        """Reports whether nodes have refused a fragment for longer than :data:`REFUSED`."""
         now = time.monotonic()
         return now - self._refused.setdefault((work.lease.epoch, work.number), now) > REFUSED

@@ -90,14 +90,15 @@ class Name(NamedTuple):
 
 
 class Fragment(NamedTuple):
-    """The place of a fragment: number ``index``, counted from 0, of the ``of`` fragments whose rows the mini-batch has.
+    """The place of a fragment: number ``position``, counted from 0, of the ``of`` fragments whose rows the mini-batch
+    has.
     """
 
-    index: int
+    position: int
     of: int
 
     def __str__(self) -> str:
-        return f"{self.index}/{self.of}"
+        return f"{self.position}/{self.of}"
 
     @classmethod
     def parse(cls, text: str) -> "Fragment":
@@ -109,7 +110,7 @@ class Fragment(NamedTuple):
 
     def check(self) -> "Fragment":
         """Returns itself; raises :class:`FrameError` if there is no such fragment."""
-        if not (2 <= self.of <= MAX_ROWS and 0 <= self.index < self.of):
+        if not (2 <= self.of <= MAX_ROWS and 0 <= self.position < self.of):
             raise FrameError(f"fragment {self}, want INDEX/OF: an index from 0 of 2 to {MAX_ROWS} fragments")
         return self
 

@@ -12,6 +12,10 @@ The life of a mini-batch::
                                                             gone <--durable-- acknowledged
 
 A lost session keeps mini-batches that wait or were yielded, since the same bytes would come again.
+
+Leases and fetches are of fragments, which have numbers of their own: a mini-batch has one fragment in each split that
+has some of its rows. A fragment that is not the whole mini-batch waits for the others, within the bound of the queue.
+When all have come, the thread that fetched the last one joins them without the session's lock.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, Iterable, Optional, Union
 
 from .bounds import integer
-from .frame import MiniBatch
+from .frame import Fragment, MiniBatch
 from .token import Progress, Ranges
 
 __all__ = ["Intake", "Lease", "Work"]
@@ -33,7 +37,9 @@ _MAX_ENDED = 1024  # leases that ended last: far more than end before the leader
 
 @dataclass
 class Lease:
-    """A lease: the mini-batches [first, end) of a split, which ``drive`` of ``node`` makes."""
+    """A lease: the fragments [first, end) of a split, which ``drive`` of ``node`` makes. They are fragments of
+    mini-batches that follow each other.
+    """
 
     id: int
     epoch: int
@@ -46,13 +52,23 @@ class Lease:
     own: bool = False  # the drive is a worker that serves this rank alone
     without_data: bool = False  # the leader decides whether the worker's word that data are bad ends the job
     ticket: str = ""  # in base64, as the control plane sends it and the node receives it
-    todo: deque[int] = field(default_factory=deque)  # numbers that were not requested yet, ascending
-    out: int = 0  # how many mini-batches are being fetched
+    excess: int = 0  # by how much the numbers of the fragments exceed those of their mini-batches
+    todo: deque[int] = field(default_factory=deque)  # fragments that were not requested yet, ascending
+    out: int = 0  # how many fragments are being fetched
 
     @property
     def fetched(self) -> bool:
-        """Reports whether every mini-batch was fetched, so that the lease needs no drive any more."""
+        """Reports whether every fragment was fetched, so that the lease needs no drive any more."""
         return not self.todo and not self.out
+
+    @property
+    def minibatches(self) -> tuple[int, int]:
+        """The range [from, to) of the mini-batches that the lease has fragments of."""
+        return self.first - self.excess, self.end - self.excess
+
+    def __contains__(self, minibatch: int) -> bool:
+        """Reports whether the lease has a fragment of a mini-batch."""
+        return self.first <= minibatch + self.excess < self.end
 
     @classmethod
     def of(cls, grant: dict[str, Any]) -> "Lease":
@@ -60,11 +76,15 @@ class Lease:
         urls = grant.get("urls") or ()
         if not isinstance(urls, list) or len(urls) > _MAX_URLS or not all(isinstance(u, str) for u in urls):
             raise ValueError(f"lease: {str(urls)[:80]!r} where URLs belong")
+        first = integer(grant.get("from"), "first fragment of a lease")
+        minibatch = integer(grant.get("miniBatch", first), "first mini-batch of a lease")
+        if minibatch > first:
+            raise ValueError(f"lease: fragment {first} is of mini-batch {minibatch}, which has a greater number")
         return cls(
             id=integer(grant.get("lease"), "lease"),
             epoch=integer(grant.get("epoch"), "epoch of a lease"),
             split=integer(grant.get("split"), "split of a lease"),
-            first=integer(grant.get("from"), "first mini-batch of a lease"),
+            first=first,
             end=integer(grant.get("to"), "end of a lease"),
             node=str(grant.get("node", "")),
             drive=str(grant.get("drive", "")),
@@ -72,6 +92,7 @@ class Lease:
             own=grant.get("own") is True,
             without_data=grant.get("reach") == "any",
             ticket=str(grant.get("ticket", "")),
+            excess=first - minibatch,
         )
 
     def held(self) -> dict[str, Any]:
@@ -89,10 +110,39 @@ class Lease:
 
 @dataclass(frozen=True)
 class Work:
-    """One mini-batch to fetch."""
+    """One fragment to fetch."""
 
     lease: Lease
     number: int
+
+    @property
+    def minibatch(self) -> int:
+        """The number of its mini-batch."""
+        return self.number - self.lease.excess
+
+
+@dataclass
+class _Parts:
+    """The fragments of one mini-batch that have come."""
+
+    place: tuple[int, int]  # the number of the mini-batch's first fragment, and how many it has
+    came: dict[int, MiniBatch] = field(default_factory=dict)  # by fragment
+    own: bool = True  # the rank's own CPUs made all of them
+
+    @property
+    def complete(self) -> bool:
+        """Reports whether all have come."""
+        return len(self.came) == self.place[1]
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of those that have come."""
+        return sum(p.nbytes for p in self.came.values())
+
+
+def _place(work: Work, fragment: Fragment) -> tuple[int, int]:
+    """Returns the number of the first fragment of a fragment's mini-batch, and how many fragments that has."""
+    return work.number - fragment.position, fragment.of
 
 
 class Intake:
@@ -101,8 +151,8 @@ class Intake:
     Args:
         deterministic: whether mini-batches are yielded in ascending order of their numbers; if False, in the order in
             which they come.
-        limit: bytes of mini-batches that may wait or be under way. One mini-batch is always let in, so that the next
-            one comes.
+        limit: bytes of mini-batches and fragments that may wait or be under way. Fragments are always let in one at a
+            time while no mini-batch is whole, and those of the mini-batch that the trainer waits for, so that it comes.
     """
 
     def __init__(self, deterministic: bool, limit: int) -> None:
@@ -123,9 +173,10 @@ class Intake:
         self.durable = acknowledged.copy()
         self.yielded = Ranges()  # numbers that are yielded and not acknowledged
         self.waiting: dict[int, MiniBatch] = {}
-        self.waiting_bytes = 0
+        self._parts: dict[int, _Parts] = {}  # by mini-batch: the fragments that wait for others, or are being joined
+        self.waiting_bytes = 0  # of waiting, and of fragments
         self.made_by_own: set[int] = set()  # numbers of waiting that the rank's own CPUs made
-        self.fetching: dict[int, int] = {}  # by number: how many fetches of it are under way
+        self.fetching: dict[int, list[Work]] = {}  # by fragment: the fetches of it that are under way
         self.leases.clear()
         self.all_granted = False  # the control plane's last answer: every mini-batch is delivered or leased
         self.full = False  # the last fetch that was considered did not fit
@@ -141,8 +192,8 @@ class Intake:
     # --- leases -----------------------------------------------------------------------------------------------------
 
     def owns(self, lease: Lease) -> bool:
-        """Reports whether a lease's numbers, if they are of this epoch, are this rank's."""
-        return lease.epoch != self.epoch or not Ranges([(lease.first, lease.end)]).minus(self.owned)
+        """Reports whether a lease's mini-batches, if they are of this epoch, are this rank's."""
+        return lease.epoch != self.epoch or not Ranges([lease.minibatches]).minus(self.owned)
 
     def granted(self, lease: Lease) -> bool:
         """Takes a lease. Returns False if it is empty or of another epoch; the caller gives it back. The leader repeats
@@ -152,11 +203,10 @@ class Intake:
             return True
         if lease.epoch != self.epoch or lease.end <= lease.first:
             return False
-        span = Ranges([(lease.first, lease.end)])
-        # The leader may not know that some of the lease's numbers were acknowledged: a new leader knows of whole splits
-        # only.
-        self.retell(span)
-        lease.todo = deque(n for n in range(lease.first, lease.end) if not self._have(n))
+        # The leader may not know that some of the lease's mini-batches were acknowledged: a new leader knows of whole
+        # splits only.
+        self.retell(Ranges([lease.minibatches]))
+        lease.todo = deque(n for n in range(lease.first, lease.end) if not self._came(Work(lease, n)))
         self.leases[lease.id] = lease
         return True
 
@@ -180,73 +230,140 @@ class Intake:
 
     def spent(self) -> list[int]:
         """Forgets leases whose mini-batches are all durable, and returns their ids."""
-        gone = [i for i, x in self.leases.items() if not x.out and self.durable.first_missing(x.first) >= x.end]
+        gone = []
+        for i, lease in self.leases.items():
+            first, end = lease.minibatches
+            if not lease.out and self.durable.first_missing(first) >= end:
+                gone.append(i)
         self.dropped(gone)
         return gone
 
     def missing(self, lease: Lease) -> list[int]:
-        """Returns the numbers of a lease whose mini-batches have not come yet, ascending."""
-        return [n for n in range(lease.first, lease.end) if not self._have(n)]
+        """Returns the numbers of the mini-batches whose fragments in a lease have not come yet, ascending."""
+        work = [Work(lease, n) for n in range(lease.first, lease.end)]
+        return [w.minibatch for w in work if not self._came(w)]
 
-    def _have(self, number: int) -> bool:
-        return number in self.waiting or number in self.yielded or number in self.progress.acknowledged
+    def _came(self, work: Work) -> bool:
+        """Reports whether a fragment came, by itself or in a mini-batch that has all of its fragments."""
+        n = work.minibatch
+        if n in self.waiting or n in self.yielded or n in self.progress.acknowledged:
+            return True
+        parts = self._parts.get(n)
+        return parts is not None and work.number in parts.came
 
     # --- fetching ---------------------------------------------------------------------------------------------------
 
     def next_fetch(self, usable: Any = None) -> Optional[Work]:
-        """Returns the mini-batch to fetch next, or None if nothing is leased or the queue is full.
+        """Returns the fragment to fetch next, or None if nothing is leased or the queue is full.
 
         Args:
             usable: a function that reports whether a lease's node may be called now; None allows every node.
         """
         best: Optional[Lease] = None
+        urgent: Optional[Lease] = None  # the lease that has a fragment to let in even when the queue is full
         for lease in self.leases.values():
-            while lease.todo and self._have(lease.todo[0]):
+            while lease.todo and self._came(Work(lease, lease.todo[0])):
                 lease.todo.popleft()
             if not lease.todo or (usable is not None and not usable(lease)):
                 continue
-            if self.deterministic and lease.todo[0] == self._next:
-                best = lease  # the trainer waits for this mini-batch: it is let in even when the queue is full
-                break
+            if self.deterministic and lease.todo[0] - lease.excess == self._next:
+                if urgent is None or lease.todo[0] < urgent.todo[0]:
+                    urgent = lease  # the trainer waits for this mini-batch
             # Every split should keep its drive busy: the lease with the fewest requests is next, then the earliest.
             if best is None or (lease.out, lease.todo[0]) < (best.out, best.todo[0]):
                 best = lease
+            # Without a mini-batch that is whole, the queue gets room only when fragments come that complete one.
+            if not self.deterministic and not self.waiting and not self.fetching:
+                if urgent is None or self._urgency(lease) < self._urgency(urgent):
+                    urgent = lease
         self.full = False
+        if self.deterministic and urgent is not None:
+            best = urgent
         if best is None:
             return None
-        number = best.todo[0]
         under_way = len(self.fetching) * self.frame_bytes
         if self.waiting_bytes + under_way + self.frame_bytes > self.limit:
-            urgent = number == self._next if self.deterministic else not self.waiting and not self.fetching
-            if not urgent:
+            if urgent is None:
                 self.full = True
                 return None
-        best.todo.popleft()
+            best = urgent
+        number = best.todo.popleft()
         best.out += 1
-        self.fetching[number] = self.fetching.get(number, 0) + 1
-        return Work(best, number)
+        work = Work(best, number)
+        self.fetching.setdefault(number, []).append(work)
+        return work
+
+    def _urgency(self, lease: Lease) -> tuple[bool, int]:
+        """Returns the order in which leases fill a queue that has no whole mini-batch: first the least number of a
+        fragment whose mini-batch has others.
+        """
+        return lease.todo[0] - lease.excess not in self._parts, lease.todo[0]
 
     def _fetched(self, work: Work) -> None:
         work.lease.out -= 1
         if work.lease.fetched:
             self.news = True
-        left = self.fetching.get(work.number, 1) - 1
-        if left > 0:
+        left = [w for w in self.fetching.pop(work.number, ()) if w is not work]
+        if left:
             self.fetching[work.number] = left
-        else:
-            self.fetching.pop(work.number, None)
+
+    def fits(self, work: Work, batch: MiniBatch) -> bool:
+        """Reports whether a fragment and those of its mini-batch that came before it can be of the same mini-batch."""
+        parts = self._parts.get(work.minibatch)
+        return parts is None or batch.fragment is not None and parts.place == _place(work, batch.fragment)
+
+    def misfit(self, work: Work) -> list[Lease]:
+        """Drops the fragments of a mini-batch that the fragment which came now does not fit: any of them may be wrong.
+        It forgets the other leases that have fragments of the mini-batch, and returns them; the caller gives them back.
+        """
+        parts = self._parts.pop(work.minibatch, None)
+        if parts is not None:
+            self.waiting_bytes -= parts.nbytes
+        others = [x for x in self.leases.values() if x is not work.lease and work.minibatch in x]
+        self.dropped([x.id for x in others])
+        return others
 
     def fetched(self, work: Work, batch: MiniBatch) -> bool:
-        """Takes a mini-batch. Returns False, and drops it, if it came before or is of an epoch that is over."""
+        """Takes a mini-batch or a fragment that fits. Returns False, and drops it, if it came before or is of an epoch
+        that is over.
+        """
         self._fetched(work)
-        if batch.name.epoch != self.epoch or batch.name.job != self.progress.job or self._have(work.number):
+        if batch.name.epoch != self.epoch or batch.name.job != self.progress.job or self._came(work):
             return False
-        self.waiting[work.number] = batch
-        if work.lease.own:
-            self.made_by_own.add(work.number)
         self.waiting_bytes += batch.nbytes
         self.frame_bytes = max(self.frame_bytes, batch.nbytes)
+        if batch.fragment is None:
+            self._wait(batch, work.lease.own)
+            return True
+        parts = self._parts.setdefault(work.minibatch, _Parts(_place(work, batch.fragment)))
+        parts.came[work.number] = batch
+        parts.own = parts.own and work.lease.own
         return True
+
+    def _wait(self, batch: MiniBatch, own: bool) -> None:
+        """Has a mini-batch wait for the trainer."""
+        self.waiting[batch.name.number] = batch
+        if own:
+            self.made_by_own.add(batch.name.number)
+
+    def complete(self, work: Work) -> list[MiniBatch]:
+        """Returns the fragments of a mini-batch, in their order, when the last of them has come; otherwise none."""
+        parts = self._parts.get(work.minibatch)
+        if parts is None or not parts.complete:
+            return []
+        return [parts.came[n] for n in sorted(parts.came)]
+
+    def joined(self, batch: MiniBatch) -> None:
+        """Takes the mini-batch that was joined of the fragments that :meth:`complete` returned. It is dropped if the
+        epoch is over or the position changed.
+        """
+        n = batch.name.number
+        parts = self._parts.get(n)
+        if batch.name.epoch != self.epoch or parts is None or not parts.complete:
+            return
+        del self._parts[n]
+        self.waiting_bytes += batch.nbytes - parts.nbytes
+        self._wait(batch, parts.own)
 
     def failed(self, work: Work) -> bool:
         """Records that a fetch failed for good. Returns True if the lease was still held; the caller releases it, so
@@ -325,18 +442,24 @@ class Intake:
 
     @property
     def due(self) -> Optional[int]:
-        """The number that the trainer waits for in the deterministic order, or None if that mini-batch is leased, is
-        under way or waits, or if the order is ``fastest``.
+        """The number that the trainer waits for in the deterministic order, or None if that mini-batch waits, if one of
+        its fragments is leased or under way, or if the order is ``fastest``.
         """
         n = self._next
-        if n < 0 or n in self.waiting or n in self.fetching or any(x.first <= n < x.end for x in self.leases.values()):
+        if n < 0 or n in self.waiting:
             return None
-        return n
+        parts = self._parts.get(n)
+        if parts is not None and parts.complete:  # it is being joined
+            return None
+        leased = [Work(x, n + x.excess) for x in self.leases.values() if n in x]
+        if any(not self._came(w) for w in leased):
+            return None
+        return None if any(w.minibatch == n for works in self.fetching.values() for w in works) else n
 
     @property
     def idle(self) -> bool:
         """Reports whether nothing is leased, under way or waiting."""
-        return not (self.leases or self.fetching or self.waiting)
+        return not (self.leases or self.fetching or self.waiting or self._parts)
 
     @property
     def settled(self) -> bool:

@@ -62,9 +62,11 @@ def batch_of(spec: Mapping[str, Any]) -> int:
     return said
 
 
-def planned_rows(manifest: bytes, batch: int, passing: Sequence[int] = ()) -> frozenset[int]:
-    """Returns every number of rows that a mini-batch of the job can have: ``batch``, and what is left at a partition's
-    end. Empty if the manifest or ``batch`` is not known.
+def planned_rows(
+    manifest: bytes, batch: int, passing: Sequence[int] = (), boundary: str = "partition"
+) -> frozenset[int]:
+    """Returns every number of rows that a mini-batch of the job can have: ``batch``, and what is left at the end of a
+    partition or, with the boundary ``none``, of the data set. Empty if the manifest or ``batch`` is not known.
 
     Args:
         passing: the rows of each partition that pass the pipeline's filter; empty if there is no filter.
@@ -74,7 +76,7 @@ def planned_rows(manifest: bytes, batch: int, passing: Sequence[int] = ()) -> fr
     """
     if not manifest or not batch:
         return frozenset()
-    found = set()
+    found = []
     partitions = document(manifest).get("partitions") or ()
     if passing and len(passing) != len(partitions):
         raise ValueError(f"a selection of {len(passing)} partitions for {len(partitions)}")
@@ -84,8 +86,10 @@ def planned_rows(manifest: bytes, batch: int, passing: Sequence[int] = ()) -> fr
             if not 0 <= passing[number] <= rows:
                 raise ValueError(f"{passing[number]} of {rows} rows of a partition are selected")
             rows = passing[number]
-        found |= {min(rows, batch), rows % batch}
-    return frozenset(found - {0})
+        found.append(rows)
+    if boundary == "none":
+        found = [sum(found)]
+    return frozenset(left for rows in found for left in (min(rows, batch), rows % batch) if left)
 
 
 class Nodes:
@@ -113,10 +117,10 @@ class Nodes:
         self._connections.close()
 
     def fetch(self, job: str, schema: Schema, work: Work, rows: frozenset[int] = frozenset()) -> MiniBatch:
-        """Gets a mini-batch from a node of its lease.
+        """Gets a fragment, which may be a whole mini-batch, from a node of its lease.
 
         Args:
-            rows: the numbers of rows that it can have; empty: any.
+            rows: the numbers of rows that a whole mini-batch can have; empty: any.
 
         Raises:
             Failed: no URL of the node gave the mini-batch, or its name, schema or number of rows is another one's.
@@ -145,13 +149,15 @@ class Nodes:
             except BROKEN as e:
                 failure = Failed("unavailable", f"{url}: {e or type(e).__name__}")
                 continue
-            if batch.name != (job, lease.epoch, work.number):
-                raise Failed("internal", f"{url}: asked for {work.number} of epoch {lease.epoch}, got {batch.name}")
+            number = work.minibatch
+            if batch.name != (job, lease.epoch, number):
+                raise Failed("internal", f"{url}: asked for {number} of epoch {lease.epoch}, got {batch.name}")
             if batch.schema != schema:
-                raise Failed("internal", f"{url}: mini-batch {batch.name.number} has another schema than the job")
-            if rows and batch.rows not in rows:
-                number = batch.name.number
+                raise Failed("internal", f"{url}: mini-batch {number} has another schema than the job")
+            if rows and (batch.rows not in rows if batch.fragment is None else batch.rows > max(rows)):
                 raise Failed("internal", f"{url}: mini-batch {number} has {batch.rows} rows, which no plan gives it")
+            if batch.fragment is not None:
+                _check_fragment(url, work, batch)
             return batch
         raise failure
 
@@ -251,6 +257,18 @@ class Nodes:
         batch = decode(memory, check=self._check)
         self._largest = max(self._largest, length)
         return batch
+
+
+def _check_fragment(url: str, work: Work, batch: MiniBatch) -> None:
+    """Raises Failed if a fragment's lengths are wrong, so that they cannot be joined, or if the first of its mini-batch
+    would have a number below 0.
+    """
+    try:
+        batch.validate()
+    except FrameError as e:
+        raise Failed("internal", f"{url}: {e}") from e
+    if batch.fragment is not None and batch.fragment.position > work.number:
+        raise Failed("internal", f"{url}: fragment {work.number} says that it is fragment {batch.fragment}")
 
 
 def _refusal(response: Any) -> Failed:

@@ -42,7 +42,7 @@ __all__ = ["Session"]
 log = logging.getLogger("millrace")
 
 _MAX_MEAN = 1e6  # elements a row of a list column
-_MAX_LEASE = 1 << 20  # mini-batches; a split has 16 by default
+_MAX_LEASE = 1 << 21  # fragments, the most of a split in sdk/dataset; a split has 16 by default
 _HEARTBEAT = 0.5  # seconds: a rank must name the leases that it holds every second
 _COMPANY = 0.1  # seconds that an acknowledgement waits for others
 _RETELL = 5.0  # seconds without the next epoch after which acknowledgements are sent again
@@ -176,7 +176,8 @@ class Session(Consumption):
         self.manifest = unb64(answer.get("manifest"))
         self.statistics.left_out_rows = integer(status.get("leftOutRows") or 0, "left out rows")
         passing = [integer(n, "passing rows of a partition") for n in answer.get("passing") or ()]
-        self.rows = planned_rows(self.manifest, batch_of(self.spec), passing)
+        boundary = str((self.spec.get("plan") or {}).get("boundary") or "partition")
+        self.rows = planned_rows(self.manifest, batch_of(self.spec), passing, boundary)
         self.mean_length = {
             str(k): real(v, f"mean length of {k!r}", _MAX_MEAN) for k, v in (answer.get("meanLength") or {}).items()
         }
@@ -680,7 +681,7 @@ class Session(Consumption):
         for g in grants:
             lease = Lease.of(g)
             if lease.end - lease.first > _MAX_LEASE or not self.intake.owns(lease):
-                raise ValueError(f"mini-batches [{lease.first}, {lease.end}) are not this rank's")
+                raise ValueError("mini-batches [%d, %d) are not this rank's" % lease.minibatches)
             if not self.intake.granted(lease):
                 self.with_release(lease, "stop")
         self._waiting = str(answer.get("waiting") or "")
