@@ -198,9 +198,8 @@ func (r *rowSelector) testNumbers() error {
 
 // beginPass makes the pass over the columns of the filter: nodes are prepared for it as for an edition.
 func (r *rowSelector) beginPass() error {
-	if n := countSplits(r.g.data.Manifest, nil, passPlan); n > float64(r.c.o.MaxSplits) {
-		return fmt.Errorf("%w: a pass over the filter's columns of %.0f splits, at most %d", record.ErrSpec, n,
-			r.c.o.MaxSplits)
+	if err := dataset.CheckSplits(r.g.data.Manifest, nil, passPlan, r.c.o.MaxSplits); err != nil {
+		return fmt.Errorf("%w: a pass over the filter's columns: %w", record.ErrSpec, err)
 	}
 	resolved, err := resolve.Pipeline(r.g.resolved.Filter.Spec, r.g.data.Columns)
 	if err != nil {

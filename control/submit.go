@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"connectrpc.com/connect"
@@ -332,36 +331,15 @@ func (l *leader) selectPartitions(
 	}
 }
 
-// countSplits counts the splits of an epoch without making its plan: the sizes that a node reports are bounded before
-// the leader allocates anything for them. passing has the rows of each partition that pass a filter; nil: all.
-func countSplits(m *dataset.Manifest, passing []int64, o dataset.Options) float64 {
-	batch, per := float64(o.Batch), float64(o.SplitBatches)
-	if per == 0 {
-		per = dataset.DefaultSplitBatches
-	}
-	if batch == 0 {
-		batch = dataset.DefaultBatch
-	}
-	n := 0.0
-	for i, p := range m.Partitions {
-		rows := p.Rows
-		if passing != nil {
-			rows = passing[i]
-		}
-		n += math.Ceil(math.Ceil(float64(rows)/batch) / per)
-	}
-	return n
-}
-
 // checkPlan bounds the memory that a job uses in the leader, and refuses a token of another job before anything is
 // stored. The rows of an edition that has no selection yet are not known: it is checked again with the selection.
 func checkPlan(j *job, g *edition, most int) error {
 	if g.needsSelection() {
 		return nil
 	}
-	if n := countSplits(g.data.Manifest, g.Passing, j.Plan); n > float64(most) {
-		return fmt.Errorf("%w: an epoch of %.0f splits, at most %d: choose more mini-batches a split, or a larger "+
-			"batch", record.ErrSpec, n, most)
+	// The sizes that a node reports are bounded before the leader allocates anything for them.
+	if err := dataset.CheckSplits(g.data.Manifest, g.Passing, j.Plan, most); err != nil {
+		return fmt.Errorf("%w: an epoch: %w", record.ErrSpec, err)
 	}
 	plan, err := g.MakePlan(j.Plan)
 	if err != nil {

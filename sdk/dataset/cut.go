@@ -17,11 +17,11 @@ type cutter struct {
 	limit     int   // The most splits of a plan.
 }
 
-// newCutter returns the cutter of a plan.
-func newCutter(o Options) cutter {
+// newCutter returns the cutter of a plan of at most the given number of splits.
+func newCutter(o Options, most int) cutter {
 	splitRows := int64(o.SplitBatches) * int64(o.Batch)
 	alone := min(maxGroupRows, int64(MaxSplitFragments-1)*int64(o.Batch))
-	return cutter{splitRows: splitRows, half: splitRows / 2, largest: max(splitRows, alone), limit: MaxSplits}
+	return cutter{splitRows: splitRows, half: splitRows / 2, largest: max(splitRows, alone), limit: most}
 }
 
 // cut appends the end of each split of a partition. Without row groups every split but the last has splitRows.
@@ -32,7 +32,7 @@ func (c cutter) cut(ends []int64, rows int64, groups []int64) ([]int64, error) {
 	}
 	// Ends that do not fit are refused before the memory of all the others is spent on them.
 	if rows/longest > int64(c.limit-len(ends)) {
-		return nil, c.tooMany()
+		return nil, tooManySplits(c.limit)
 	}
 	groupEnd, next := int64(0), 0 // groups before next end at groupEnd
 	for at := int64(0); at < rows; {
@@ -46,7 +46,7 @@ func (c cutter) cut(ends []int64, rows int64, groups []int64) ([]int64, error) {
 			at = c.endOfSplit(at, rows, groupEnd, groups[next-1:])
 		}
 		if len(ends) == c.limit {
-			return nil, c.tooMany()
+			return nil, tooManySplits(c.limit)
 		}
 		ends = append(ends, at)
 	}
@@ -77,7 +77,7 @@ func (c cutter) endOfSplit(at, rows, groupEnd int64, groups []int64) int64 {
 // isLarge reports whether a row group has more rows than one and a half splits.
 func (c cutter) isLarge(rows int64) bool { return rows > c.splitRows+c.half }
 
-// tooMany returns the error of a plan that has more splits than its limit.
-func (c cutter) tooMany() error {
-	return fmt.Errorf("%w: more than %d splits: raise batch or split_batches", ErrOptions, c.limit)
+// tooManySplits returns the error of a plan that has more splits than most.
+func tooManySplits(most int) error {
+	return fmt.Errorf("%w: more than %d splits: raise batch or split_batches", ErrOptions, most)
 }

@@ -73,45 +73,16 @@ func NewPlan(m *Manifest, o Options) (*Plan, error) { return NewSelectedPlan(m, 
 // partition, and nil means all rows. The plan counts passing rows only, as if the partitions had no others; it does not
 // know in which row groups they are. Errors wrap ErrOptions or ErrManifest.
 func NewSelectedPlan(m *Manifest, passing []int64, o Options) (*Plan, error) {
-	o, err := o.withDefaults()
+	p, all, err := cutManifest(m, passing, o, MaxSplits)
 	if err != nil {
 		return nil, err
 	}
-	if m == nil {
-		return nil, fmt.Errorf("%w: there is none", ErrManifest)
-	}
-	if passing != nil && len(passing) != len(m.Partitions) {
-		return nil, fmt.Errorf("%w: a selection of %d partitions for %d", ErrManifest, len(passing), len(m.Partitions))
-	}
-	p := &Plan{options: o, partitions: make([]int64, len(m.Partitions)), firstSplitID: make([]int, len(m.Partitions)+1)}
-	all := int64(0)
-	for i := range m.Partitions {
-		entry := &m.Partitions[i]
-		if err := entry.validate(); err != nil {
-			return nil, fmt.Errorf("%w: partition %q: %w", ErrManifest, entry.Name, err)
-		}
-		rows, groups := entry.Rows, entry.RowGroups
-		if passing != nil {
-			if rows, groups = passing[i], nil; rows < 0 || rows > entry.Rows {
-				return nil, fmt.Errorf("%w: partition %q: %d of %d rows are selected", ErrManifest, entry.Name, rows,
-					entry.Rows)
-			}
-		}
-		if rows > math.MaxInt64-all {
-			return nil, fmt.Errorf("%w: partition %q: the rows of all partitions pass 2^63", ErrManifest, entry.Name)
-		}
-		p.partitions[i] = rows
-		all += rows
-		if err := p.cutPartition(i, groups); err != nil {
-			return nil, err
-		}
-	}
-	if o.Shuffle != ShuffleNone {
+	if p.options.Shuffle != ShuffleNone {
 		p.splitIDs = make([]uint32, p.firstSplitID[len(m.Partitions)])
-		random := newGenerator(o.Seed, o.Epoch, uint64(DomainSplits))
+		random := newGenerator(p.options.Seed, p.options.Epoch, uint64(DomainSplits))
 		permute(&random, p.splitIDs)
 	}
-	if o.Boundary == BoundaryNone {
+	if p.options.Boundary == BoundaryNone {
 		p.numberSequence(all)
 	} else {
 		p.numberPartitions()
@@ -120,10 +91,54 @@ func NewSelectedPlan(m *Manifest, passing []int64, o Options) (*Plan, error) {
 	return p, nil
 }
 
-// cutPartition cuts a partition into splits.
-func (p *Plan) cutPartition(i int, groups []int64) (err error) {
+// CheckSplits returns an error that wraps ErrOptions if a plan has more splits than most. It makes no plan: its memory is
+// bounded by most, whatever a manifest says of its partitions. passing is that of NewSelectedPlan.
+func CheckSplits(m *Manifest, passing []int64, o Options, most int) error {
+	_, _, err := cutManifest(m, passing, o, most)
+	return err
+}
+
+// cutManifest cuts the rows of a manifest into at most the given number of splits, which have no order yet. It returns
+// the number of the rows.
+func cutManifest(m *Manifest, passing []int64, o Options, most int) (p *Plan, all int64, err error) {
+	if o, err = o.withDefaults(); err != nil {
+		return nil, 0, err
+	}
+	if m == nil {
+		return nil, 0, fmt.Errorf("%w: there is none", ErrManifest)
+	}
+	if passing != nil && len(passing) != len(m.Partitions) {
+		return nil, 0, fmt.Errorf("%w: a selection of %d partitions for %d", ErrManifest, len(passing), len(m.Partitions))
+	}
+	p = &Plan{options: o, partitions: make([]int64, len(m.Partitions)), firstSplitID: make([]int, len(m.Partitions)+1)}
+	for i := range m.Partitions {
+		entry := &m.Partitions[i]
+		if err := entry.validate(); err != nil {
+			return nil, 0, fmt.Errorf("%w: partition %q: %w", ErrManifest, entry.Name, err)
+		}
+		rows, groups := entry.Rows, entry.RowGroups
+		if passing != nil {
+			if rows, groups = passing[i], nil; rows < 0 || rows > entry.Rows {
+				return nil, 0, fmt.Errorf("%w: partition %q: %d of %d rows are selected", ErrManifest, entry.Name, rows,
+					entry.Rows)
+			}
+		}
+		if rows > math.MaxInt64-all {
+			return nil, 0, fmt.Errorf("%w: partition %q: the rows of all partitions pass 2^63", ErrManifest, entry.Name)
+		}
+		p.partitions[i] = rows
+		all += rows
+		if err := p.cutPartition(i, groups, most); err != nil {
+			return nil, 0, err
+		}
+	}
+	return p, all, nil
+}
+
+// cutPartition cuts a partition into splits, of which the plan has at most the given number.
+func (p *Plan) cutPartition(i int, groups []int64, most int) (err error) {
 	if p.options.Boundary == BoundaryNone {
-		if p.ends, err = newCutter(p.options).cut(p.ends, p.partitions[i], groups); err != nil {
+		if p.ends, err = newCutter(p.options, most).cut(p.ends, p.partitions[i], groups); err != nil {
 			return err
 		}
 		p.firstSplitID[i+1] = len(p.ends)
@@ -134,8 +149,8 @@ func (p *Plan) cutPartition(i int, groups []int64) (err error) {
 	if batches%perSplit != 0 {
 		splits++
 	}
-	if splits > MaxSplits-int64(p.firstSplitID[i]) {
-		return fmt.Errorf("%w: more than %d splits: raise batch or split_batches", ErrOptions, int64(MaxSplits))
+	if splits > int64(most-p.firstSplitID[i]) {
+		return tooManySplits(most)
 	}
 	p.firstSplitID[i+1] = p.firstSplitID[i] + int(splits)
 	return nil

@@ -269,8 +269,7 @@ func TestNoSplitHasMoreFragmentsThanItsMost(t *testing.T) {
 
 // TestCutterStopsAtItsLimit checks the most splits of a plan, with a limit that a test can reach.
 func TestCutterStopsAtItsLimit(t *testing.T) {
-	c := newCutter(Options{Batch: 1, SplitBatches: 1})
-	c.limit = 10
+	c := newCutter(Options{Batch: 1, SplitBatches: 1}, 10)
 	for _, groups := range [][]int64{nil, {1, 1, 1, 1, 1, 1}} {
 		ends, err := c.cut([]int64{7, 8, 9, 10}, 6, groups)
 		require.NoError(t, err)
@@ -278,6 +277,28 @@ func TestCutterStopsAtItsLimit(t *testing.T) {
 		_, err = c.cut([]int64{6, 7, 8, 9, 10}, 6, groups)
 		require.ErrorIs(t, err, ErrOptions)
 	}
+}
+
+// TestSplitsAreCheckedWithoutAPlan checks plans that have as many splits as they may, and one more.
+func TestSplitsAreCheckedWithoutAPlan(t *testing.T) {
+	m := grouped(t, []int64{10, 10, 10}, []int64{7})
+	for _, boundary := range []Boundary{BoundaryPartition, BoundaryNone} {
+		for _, passing := range [][]int64{nil, {12, 7}} {
+			o := Options{Batch: 5, SplitBatches: 1, Boundary: boundary}
+			p, err := NewSelectedPlan(m, passing, o)
+			require.NoError(t, err)
+			require.NoError(t, CheckSplits(m, passing, o, p.Splits()))
+			err = CheckSplits(m, passing, o, p.Splits()-1)
+			require.ErrorIs(t, err, ErrOptions)
+			require.ErrorContains(t, err, fmt.Sprintf("more than %d splits", p.Splits()-1))
+		}
+		for _, huge := range []*Manifest{grouped(t, []int64{1 << 62}), grouped(t, []int64{5, 5, 5, 1 << 61})} {
+			o := Options{Batch: 1, Boundary: boundary}
+			require.ErrorIs(t, CheckSplits(huge, nil, o, 16<<20), ErrOptions)
+		}
+	}
+	require.ErrorIs(t, CheckSplits(nil, nil, Options{}, 1), ErrManifest)
+	require.ErrorIs(t, CheckSplits(m, nil, Options{Batch: -1}, 1), ErrOptions)
 }
 
 // TestHostileManifestsArePlannedInBoundedMemory has no splits listed that do not fit a plan.
