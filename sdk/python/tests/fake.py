@@ -336,6 +336,7 @@ class Ledger:
             schema,
         )
         self.total = sequence.total
+        self.boundary = "none" if len(sequence.fragments) > sequence.total else "partition"
         self.lock = threading.Condition()
         self.epoch = 0
         self.delivered = Ranges()
@@ -431,7 +432,7 @@ class Ledger:
                 "ranks": self.ranks,
                 "order": self.order,
                 "offload": self.offload,
-                "plan": {"batch": "32"},
+                "plan": {"batch": "32", "boundary": self.boundary},
             },
             "digest": b64(bytes.fromhex(JOB)),
             "state": "done" if self.done() else self.state,

@@ -100,6 +100,7 @@ class Delivery(unittest.TestCase):
         """Runs a job whose first node answers once what ``make`` returns for a fragment; None: the right one."""
         given = set()
         with Cluster(nodes=2, splits=SPLITS) as c:
+            c.ledger.manifest = b'{"partitions":[{"rows":%d}]}' % sum(SPLITS)
 
             def fault(h: Any, epoch: int, number: int) -> Optional[bool]:
                 bad = make(c, epoch, number)
@@ -124,6 +125,13 @@ class Delivery(unittest.TestCase):
             raw = content(epoch, minibatch, c.sequence.rows[minibatch])
             return part(raw, first, rows, frame.Fragment(place.position, place.of + 1))
 
+        def fewer_rows(c: Cluster, epoch: int, number: int) -> Optional[bytes]:
+            minibatch, first, rows = c.sequence.fragments[number]
+            place = c.sequence.place(number)
+            if place is None or rows == 1:
+                return None
+            return part(content(epoch, minibatch, c.sequence.rows[minibatch]), first, rows - 1, place)
+
         def whole(c: Cluster, epoch: int, number: int) -> Optional[bytes]:
             minibatch, _, _ = c.sequence.fragments[number]
             place = c.sequence.place(number)
@@ -139,7 +147,7 @@ class Delivery(unittest.TestCase):
             tensors["kjt.lengths"] = b"\xff" * len(tensors["kjt.lengths"])
             return frame.encode(mb.name, mb.schema, rows, tensors, fragment=place)
 
-        for make in (other_count, whole, lengths):
+        for make in (other_count, fewer_rows, whole, lengths):
             with self.subTest(make.__name__):
                 self.assertEqual(self.wrong(make), list(range(-(-sum(SPLITS) // 32))))
 
@@ -165,6 +173,89 @@ def fragment(sequence: Sequence, number: int) -> frame.MiniBatch:
     """A fragment with a name and a place; its content does not matter here."""
     name = frame.Name(JOB, 0, sequence.fragments[number][0])
     return frame.MiniBatch(name, SCHEMA, 1, (), memoryview(b""), 100, (), sequence.place(number))
+
+
+class Bounds(unittest.TestCase):
+    """A mini-batch has 4 rows; the splits end inside mini-batches 0, 1 and 3."""
+
+    def setUp(self) -> None:
+        self.sequence = Sequence(0, 1, 4, (3, 3, 8, 6))  # fragments of mini-batches 0, 0 1, 1 2 3, 3 4
+
+    def intake(self, order: str, limit: int) -> Intake:
+        i = Intake(order == "deterministic", limit)
+        i.frame_bytes = 100
+        i.begin(JOB, 0, Ranges([(0, self.sequence.total)]), Ranges())
+        return i
+
+    def grant(self, i: Intake, split: int) -> None:
+        first, end = ([0, *self.sequence.ends])[split : split + 2]
+        excess = first - self.sequence.fragments[first][0]
+        self.assertTrue(i.granted(Lease(split + 1, 0, split, first, end, "n", "d", (), excess=excess)))
+
+    def fetch(self, i: Intake) -> Optional[int]:
+        """Fetches and takes in the next fragment, and returns its number; None if there is none."""
+        w = i.next_fetch()
+        if w is not None:
+            self.assertTrue(i.fetched(w, fragment(self.sequence, w.number)))
+            return w.number
+        return None
+
+    def test_fragments_that_wait_fill_the_queue(self) -> None:
+        i = self.intake("deterministic", 250)
+        self.grant(i, 2)
+        self.assertEqual([self.fetch(i), self.fetch(i), self.fetch(i)], [3, 4, None])
+        self.assertEqual((i.waiting_bytes, i.full, i.due), (200, True, 0))
+        self.grant(i, 0)
+        self.assertIsNone(i.due, "a fragment of it is leased")
+        self.assertEqual([self.fetch(i), self.fetch(i)], [0, None])
+        self.assertEqual(i.due, 0, "the rest of it is neither leased nor here")
+        self.grant(i, 1)
+        self.assertEqual([self.fetch(i), self.fetch(i)], [1, None])
+        parts = i.complete(Work(i.leases[2], 1))
+        self.assertEqual([p.fragment for p in parts], [(0, 2), (1, 2)])
+        self.assertIsNone(i.due, "it is being joined")
+        self.assertIsNone(i.take())
+        i.joined(frame.MiniBatch(parts[0].name, SCHEMA, 2, (), memoryview(b""), 150))
+        self.assertEqual(i.waiting_bytes, 350)
+        batch = i.take()
+        assert batch is not None
+        self.assertEqual(batch.name.number, 0)
+        self.assertEqual((i.waiting_bytes, self.fetch(i)), (200, 2))
+
+    def test_fastest_with_a_tiny_queue_completes_what_it_began(self) -> None:
+        i = self.intake("fastest", 1)
+        self.grant(i, 3)
+        self.grant(i, 1)
+        self.grant(i, 2)
+        self.assertEqual(self.fetch(i), 1)
+        self.assertEqual(self.fetch(i), 2, "no other lease has a fragment of mini-batch 0")
+        self.assertEqual(self.fetch(i), 3, "of mini-batch 1, as is number 2")
+        parts = i.complete(Work(i.leases[3], 3))
+        i.joined(frame.MiniBatch(parts[0].name, SCHEMA, 2, (), memoryview(b""), 200))
+        self.assertIsNone(self.fetch(i), "a whole mini-batch waits")
+        self.assertIsNotNone(i.take())
+        self.assertEqual(self.fetch(i), 4)
+
+    def test_another_position_forgets_fragments(self) -> None:
+        i = self.intake("deterministic", 1 << 20)
+        self.grant(i, 1)
+        self.assertEqual(self.fetch(i), 1)
+        self.grant(i, 0)
+        self.assertEqual(self.fetch(i), 0)
+        parts = i.complete(Work(i.leases[1], 0))
+        i.begin(JOB, 0, Ranges([(0, self.sequence.total)]), Ranges())
+        i.joined(frame.MiniBatch(parts[0].name, SCHEMA, 2, (), memoryview(b""), 200))
+        self.assertEqual((i.waiting, i.waiting_bytes), ({}, 0))
+        self.assertTrue(i.idle)
+
+    def test_a_lease_is_spent_with_the_minibatches_of_its_fragments(self) -> None:
+        i = self.intake("fastest", 1 << 20)
+        for split in range(4):
+            self.grant(i, split)
+        i.durable.add(0, 2)
+        self.assertEqual(i.spent(), [1, 2])
+        i.durable.add(2, 4)
+        self.assertEqual(i.spent(), [3])
 
 
 class RandomWorlds(unittest.TestCase):

@@ -108,7 +108,7 @@ class Fetchers:
                 continue
             parts: list[MiniBatch] = []
             with s.cond:
-                fits = s.intake.fits(work, batch)
+                fits = s.intake.fits(work, batch, rows)
                 if fits:
                     meter.leave(time.monotonic(), batch.rows)
                     s.fetch_seconds += time.thread_time() - spent

@@ -307,10 +307,17 @@ class Intake:
         if left:
             self.fetching[work.number] = left
 
-    def fits(self, work: Work, batch: MiniBatch) -> bool:
-        """Reports whether a fragment and those of its mini-batch that came before it can be of the same mini-batch."""
+    def fits(self, work: Work, batch: MiniBatch, rows: frozenset[int]) -> bool:
+        """Reports whether a fragment and those of its mini-batch that came before it can be of the same mini-batch.
+        ``rows`` are the numbers of rows that a whole mini-batch can have; empty: any.
+        """
         parts = self._parts.get(work.minibatch)
-        return parts is None or batch.fragment is not None and parts.place == _place(work, batch.fragment)
+        if parts is None or work.number in parts.came:
+            return True
+        if batch.fragment is None or parts.place != _place(work, batch.fragment):
+            return False
+        last = len(parts.came) + 1 == parts.place[1]
+        return not (last and rows) or batch.rows + sum(p.rows for p in parts.came.values()) in rows
 
     def misfit(self, work: Work) -> list[Lease]:
         """Drops the fragments of a mini-batch that the fragment which came now does not fit: any of them may be wrong.
