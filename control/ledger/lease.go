@@ -13,10 +13,10 @@ import (
 type Lease struct {
 	ID       uint64 // unique among all leases that can still be named
 	Epoch    uint64
-	Split    int // place in the plan
-	From, To uint64
+	Split    int    // place in the plan
+	From, To uint64 // fragments
 	Drive    DriveID
-	Fetched  bool // every mini-batch is at the launcher: no stream is open for it
+	Fetched  bool // every fragment is at the launcher: no stream is open for it
 }
 
 // Grant is a new lease.
@@ -41,7 +41,7 @@ type Revocation struct {
 // rank can go on.
 type Progress struct {
 	Held    []uint64 // extended
-	Fetched []uint64 // extended too; every mini-batch is at the launcher, and no drive is needed any more
+	Fetched []uint64 // extended too; every fragment is at the launcher, and no drive is needed any more
 	Blocked bool     // the input queue is full: the rank fetches nothing now
 }
 

@@ -11,8 +11,8 @@ import (
 type leaseState uint8
 
 const (
-	leaseWorking   leaseState = iota // its mini-batches are being made and fetched: the lease uses a stream of its drive
-	leaseFetched                     // every mini-batch is at the launcher: the lease needs no drive
+	leaseWorking   leaseState = iota // its fragments are being made and fetched: the lease uses a stream of its drive
+	leaseFetched                     // every fragment is at the launcher: the lease needs no drive
 	leaseDelivered                   // every number is acknowledged
 	leaseReturned                    // it came back; numbers that are not acknowledged are pending again
 )
