@@ -31,8 +31,9 @@
 //
 //	Throughput    times a step: T
 //	Source        says where pieces come from: the drives of an api.Storage, or the leases of a control plane
-//	Piece         is consecutive mini-batches of one split that one drive makes
+//	Piece         is consecutive fragments of one split that one drive makes
 //	Delivery      is one epoch under way: it takes each piece in a goroutine and delivers no mini-batch twice
+//	joiner        keeps the fragments of a mini-batch until the last one has come
 //	scaling       changes how many drives run while the job runs, by the law of package trainmgr/autoscale
 //	splitsharing  shares splits between drives and the trainer's own CPUs (package offload decides how many)
 //	Job           iterates, acknowledges, checkpoints, reports
@@ -40,6 +41,20 @@
 // Rooms below hold what stands alone: inputqueue is the input queue, starvation records why a trainer starved, combined
 // makes one storage of own CPUs and drives elsewhere, pacer limits the CPU time of own workers, sidemeter counts what a
 // side makes, profilepass times trainer and drives for a profile, and metricfile keeps the metrics.
+//
+// # Mini-batches of several splits
+//
+// With dataset.BoundaryNone a mini-batch can have rows of several splits, which different drives make: its fragments.
+// Sources, pieces and the room in the input queue are numbered in fragments, and what the trainer sees in mini-batches;
+// with dataset.BoundaryPartition the two are the same numbers. A mini-batch of one fragment passes as it is, and the
+// others are joined when their last fragment has come.
+//
+// Fragments that wait count in Options.QueueBytes. A queue that is full of them still takes what the trainer needs
+// next: package inputqueue has the rule. How many of them there can be follows from how far the splits run ahead: in
+// deterministic order splits start in the plan's order, and in the order fastest within four splits, for each stream
+// of the drives, of the first split that is not done. A split has at most two fragments that wait, its first and its
+// last. So a job keeps at most so many mini-batches as there are such splits, beside what fits the queue; while a
+// mini-batch is joined its fragments are in memory, too.
 //
 // # Concurrency
 //

@@ -3,6 +3,7 @@ package trainmgr
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -222,4 +223,108 @@ func TestAFastDriveWaitsForASlowOne(t *testing.T) {
 			require.Len(rt, numbers, int(10*rows))
 		})
 	})
+}
+
+// TestMiniBatchesAreJoinedOfBothSides runs jobs whose splits are shared between drives, which hold some partitions and
+// fail now and then, and the trainer's own CPUs: a fragment that a drive did not bring comes from the other side.
+func TestMiniBatchesAreJoinedOfBothSides(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		remote, o := drawSlow(rt), drawJoined(rt)
+		rows := make([]int64, len(remote.data.Manifest.Partitions))
+		every := make([]int, len(rows))
+		for p := range rows {
+			rows[p], every[p] = remote.data.Manifest.Partitions[p].Rows, p
+		}
+		held := rapid.Permutation(every).Draw(rt, "held")
+		held = held[:rapid.IntRange(0, len(held)).Draw(rt, "held elsewhere")]
+		for i := range remote.data.Drives {
+			d := &remote.data.Drives[i]
+			d.Partitions = slices.DeleteFunc(d.Partitions, func(p int) bool { return !slices.Contains(held, p) })
+		}
+		local := newFakeOf(rt, rows, every)
+		local.data.Drives[0].Streams = rapid.IntRange(1, 3).Draw(rt, "own streams")
+		remote.failAt = map[uint64]error{}
+		for _, n := range rapid.SliceOfN(rapid.Uint64Range(0, 60), 0, 3).Draw(rt, "failures") {
+			remote.failAt[n] = errGone
+		}
+		ratio := rapid.SampledFrom([]float64{0, 0.3, 0.5, 1}).Draw(rt, "ratio")
+		o.AllDrives, o.RowsPerSecond = false, 1500
+		o.Offload = Offload{Local: local, RetryAfter: time.Millisecond, Ratio: &ratio}
+		stop := rapid.IntRange(-1, 40).Draw(rt, "stop")
+		inBubble(t, func() {
+			numbers, token := deliverJoined(rt, remote, o, stop, 1)
+			o.Resume = &token
+			rest, last := deliverJoined(rt, remote, o, -1, 1)
+			require.Len(rt, slices.Concat(numbers, rest), int(last.Mark))
+			require.Empty(rt, last.Ranges)
+			require.Zero(rt, remote.alive.Load())
+			require.Zero(rt, local.alive.Load())
+		})
+	})
+}
+
+// TestFragmentsOfAStorageAreNotTrusted: a fragment that is not the one of the plan ends the job with an error that says
+// what came and what was to come. Partitions of 25 rows are cut into fragments of 10, 10, 5 and of 5, 10, 10 rows.
+func TestFragmentsOfAStorageAreNotTrusted(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(mb *tensor.MiniBatch)
+		says   string
+	}{
+		"a fragment as a whole": {func(mb *tensor.MiniBatch) { mb.Fragment = tensor.Fragment{} },
+			"/0/2 came with 5 rows, want"},
+		"another number of fragments": {func(mb *tensor.MiniBatch) { mb.Fragment.Of++ },
+			"/0/2 (fragment 0, from 0, of 3) came with 5 rows, want"},
+		"a fragment of another split": {func(mb *tensor.MiniBatch) { mb.Fragment.Index++ },
+			"/0/2 (fragment 1, from 0, of 2) came beyond [0, 3)"},
+		"no such fragment": {func(mb *tensor.MiniBatch) { mb.Fragment.Index = -1 }, "came beyond [0, 3)"},
+		"a row too many":   {func(mb *tensor.MiniBatch) { mb.Rows++ }, "came with 6 rows, want"},
+		"one that came": {func(mb *tensor.MiniBatch) { mb.Name.Number, mb.Fragment = 1, tensor.Fragment{} },
+			"/0/1 came where"},
+		"another schema": {func(mb *tensor.MiniBatch) { mb.Schema = &tensor.Schema{Label: true} },
+			"/0/2: fragment 0 of 2: tensor: shape: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t, 25, []int{0}, []int{1})
+			w := &wrongStorage{f, func(_ int, mb *tensor.MiniBatch) (*tensor.MiniBatch, error) {
+				if mb == nil {
+					return nil, io.EOF
+				}
+				if mb.Fragment == (tensor.Fragment{Index: 0, Of: 2}) {
+					c.change(mb)
+				}
+				return mb, nil
+			}}
+			j, err := Submit(t.Context(), w, Options{Pipeline: spec(), AllDrives: true, Boundary: dataset.BoundaryNone,
+				Shuffle: dataset.ShuffleNone, Order: dataset.Deterministic})
+			require.NoError(t, err)
+			var last error
+			for _, err := range j.MiniBatches(t.Context()) {
+				last = err
+			}
+			require.ErrorContains(t, last, c.says)
+			require.NoError(t, j.Close())
+			require.Zero(t, f.alive.Load())
+		})
+	}
+}
+
+// TestAReportCountsJoinedMiniBatchesOnce: a mini-batch of two drives' rows counts for the drive of its first row, and
+// its rows for the drives that made them.
+func TestAReportCountsJoinedMiniBatchesOnce(t *testing.T) {
+	f := newFake(t, 25, []int{0}, []int{1})
+	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), AllDrives: true, Boundary: dataset.BoundaryNone,
+		Shuffle: dataset.ShuffleNone})
+	require.NoError(t, err)
+	rows, _ := take(t, j, -1)
+	require.Len(t, rows, 50)
+	r, err := j.Report(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 50, r.Rows)
+	require.EqualValues(t, 5, r.MiniBatches)
+	require.Len(t, r.PerDrive, 2)
+	for i, miniBatches := range []int64{3, 2} {
+		require.EqualValues(t, 25, r.PerDrive[i].Rows)
+		require.EqualValues(t, miniBatches, r.PerDrive[i].MiniBatches)
+	}
+	require.NoError(t, j.Close())
 }

@@ -1,9 +1,6 @@
 package tensor
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // Join returns the mini-batch of which parts are the fragments: all of them, in their order. The result has memory of
 // its own and one holder, and is deduplicated if the schema has sets; the parts stay the caller's to release. The error
@@ -16,7 +13,7 @@ func Join(parts []*MiniBatch) (*MiniBatch, error) {
 	rows, values := 0, 0
 	for i, p := range parts {
 		if err := checkPart(first, p, Fragment{Index: i, Of: len(parts)}); err != nil {
-			return nil, shapeError("fragment %d of %d of mini-batch %v: %w", i, len(parts), first.Name, err)
+			return nil, fmt.Errorf("join mini-batch %v: fragment %d of %d: %w", first.Name, i, len(parts), err)
 		}
 		rows, values = rows+p.Rows, values+p.Values()
 	}
@@ -35,13 +32,13 @@ func Join(parts []*MiniBatch) (*MiniBatch, error) {
 func checkPart(first, p *MiniBatch, want Fragment) error {
 	switch {
 	case p.Name != first.Name:
-		return fmt.Errorf("it is of mini-batch %v", p.Name)
+		return shapeError("it is of mini-batch %v", p.Name)
 	case !p.Schema.Equal(first.Schema):
-		return errors.New("it has another schema: " + diffSchemas(first.Schema, p.Schema))
+		return shapeError("it has another schema: %s", diffSchemas(first.Schema, p.Schema))
 	case p.Unique != nil:
-		return errors.New("it is deduplicated: join first")
+		return shapeError("it is deduplicated: join first")
 	case p.Fragment != want:
-		return fmt.Errorf("it says %v, want %v", p.Fragment, want)
+		return shapeError("it is fragment %v, want %v", p.Fragment, want)
 	}
 	return p.validateTensors()
 }
