@@ -31,6 +31,7 @@ type consumer struct {
 	epoch   uint64
 	owned   []*apiv1.NumberRange
 	held    map[uint64]*apiv1.Grant
+	fetched map[uint64]bool // by lease: every fragment is there
 	digest  dataset.Digest
 
 	mu  sync.Mutex
@@ -69,7 +70,11 @@ func (k *consumer) lease(want int32, epoch uint64, wait float64) (*apiv1.LeaseRe
 		req := &apiv1.LeaseRequest{Id: k.id, Session: k.session, Epoch: epoch, Want: want, WaitSeconds: wait,
 			Report: &apiv1.RankReport{QueueBatches: 1}, SaysDone: k.stays}
 		for id, g := range k.held {
-			req.Held = append(req.Held, id)
+			if k.fetched[id] {
+				req.Fetched = append(req.Fetched, id)
+			} else {
+				req.Held = append(req.Held, id)
+			}
 			if adopt {
 				req.Adopt = append(req.Adopt, &apiv1.HeldLease{Lease: id, Epoch: g.Epoch, Split: g.Split, Node: g.Node,
 					Drive: g.Drive, From: g.From, To: g.To})
