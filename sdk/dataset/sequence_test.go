@@ -390,6 +390,39 @@ func TestSplitCounterCountsSplitsOfSharedMiniBatches(t *testing.T) {
 	require.ErrorIs(t, c.Add(3), ErrNumber)
 }
 
+// TestTableOfDocsShuffling holds the numbers of a table in docs/shuffling.md.
+func TestTableOfDocsShuffling(t *testing.T) {
+	type row struct {
+		miniBatches, splits, leftOut, full, shared int
+		short                                      map[int]int // how many have these rows
+	}
+	m := grouped(t, slices.Repeat([][]int64{{9000}}, 200)...)
+	for o, want := range map[Options]row{
+		{}:                                       {400, 200, 0, 200, 0, map[int]int{808: 200}},
+		{Tail: DropTail}:                         {200, 200, 161_600, 200, 0, map[int]int{}},
+		{Boundary: BoundaryNone}:                 {220, 200, 0, 219, 199, map[int]int{5952: 1}},
+		{Boundary: BoundaryNone, Tail: DropTail}: {219, 200, 5952, 219, 199, map[int]int{}},
+	} {
+		p, err := NewPlan(m, o)
+		require.NoError(t, err)
+		have := row{miniBatches: int(p.MiniBatches()), splits: p.Splits(), leftOut: int(p.LeftOut()), short: map[int]int{}}
+		for i := range p.MiniBatches() {
+			mb, err := p.MiniBatch(i)
+			require.NoError(t, err)
+			switch mb.Rows {
+			case DefaultBatch:
+				have.full++
+			default:
+				have.short[mb.Rows]++
+			}
+			if mb.Fragments > 1 {
+				have.shared++
+			}
+		}
+		assert.Equal(t, want, have, "%+v", o)
+	}
+}
+
 // TestSequenceOfTheEpochDependsOnTheShuffle checks that other rows meet in a mini-batch in another epoch.
 func TestSequenceOfTheEpochDependsOnTheShuffle(t *testing.T) {
 	groups := slices.Repeat([][]int64{{9, 9}}, 20)

@@ -181,7 +181,9 @@ class Job:
 
     @property
     def batch(self) -> int:
-        """Rows of a mini-batch; the last of a partition may have fewer. 0 if the job does not give it."""
+        """Rows of a mini-batch; the last of a partition, or with the boundary ``none`` of an epoch, may have fewer. 0 if
+        the job does not give it.
+        """
         return batch_of(self._session.spec)
 
     @property

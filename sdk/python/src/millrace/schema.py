@@ -34,7 +34,8 @@ class Key:
 
 @dataclass(frozen=True)
 class Schema:
-    """The tensors of every mini-batch of a job. B is the number of rows, which may be smaller in a partition's last.
+    """The tensors of every mini-batch of a job. B is the number of rows, which may be smaller in the last mini-batch of
+    a partition or, with the boundary ``none``, of an epoch.
 
     Attributes:
         label: whether there is a label tensor, float32 [B].
