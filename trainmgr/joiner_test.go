@@ -180,6 +180,9 @@ func inBubble(t *testing.T, run func()) {
 func TestMiniBatchesAreJoinedOverAnyDrives(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		storage, o := drawSlow(rt), drawJoined(rt)
+		if rapid.Bool().Draw(rt, "scaled") {
+			o.AllDrives, o.RowsPerSecond, o.Autoscale.Every = false, 1500, time.Microsecond
+		}
 		step := rapid.SampledFrom([]time.Duration{0, 3}).Draw(rt, "step")
 		stop := rapid.IntRange(0, 40).Draw(rt, "stop")
 		inBubble(t, func() {

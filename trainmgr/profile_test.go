@@ -241,3 +241,34 @@ func TestProfileThatFails(t *testing.T) {
 	_, err = Submit(t.Context(), remote, Options{Pipeline: spec(), Offload: Offload{Local: local, ProfileTime: -1}})
 	require.ErrorIs(t, err, ErrOptions)
 }
+
+// TestAProfileTakesFragmentsAsMiniBatches profiles a job all of whose mini-batches have rows of several splits: the
+// trainer's steps are on mini-batches with fewer rows.
+func TestAProfileTakesFragmentsAsMiniBatches(t *testing.T) {
+	local, remote := newFake(t, 7, everyPartition(60)), newFake(t, 7, everyPartition(60))
+	var fragments int
+	o := profiledOptions(local, Step{Run: func(_ context.Context, mb *tensor.MiniBatch) error {
+		if mb.Rows < 10 {
+			fragments++
+		}
+		assert.Zero(t, mb.Fragment)
+		return mb.Validate()
+	}})
+	o.Boundary, o.Epochs = dataset.BoundaryNone, 1000
+	j, err := Submit(t.Context(), remote, o)
+	require.NoError(t, err)
+	r, err := j.Report(t.Context())
+	require.NoError(t, err)
+	assert.False(t, r.Offload.ProfileLeftOut)
+	assert.Positive(t, fragments)
+	require.NoError(t, j.Close())
+	assert.Zero(t, local.alive.Load()+remote.alive.Load())
+}
+
+// everyPartition returns the partitions of a drive that holds n of them.
+func everyPartition(n int) (partitions []int) {
+	for p := range n {
+		partitions = append(partitions, p)
+	}
+	return partitions
+}
