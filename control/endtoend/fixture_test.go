@@ -160,9 +160,14 @@ func openHere(t testing.TB, files map[string][]byte) *host.Manager {
 // specOnOneMachine does what onOneMachine does for a pipeline that may use vocabularies.
 func specOnOneMachine(t testing.TB, spec *pipeline.Spec, files map[string][]byte, epochs int) *result {
 	t.Helper()
-	m := openHere(t, files)
-	j, err := trainmgr.Submit(t.Context(), m, trainmgr.Options{Pipeline: spec, Batch: 50, SplitBatches: 4, Seed: 9,
-		Epochs: epochs, Order: dataset.Deterministic, AllDrives: true})
+	return jobOnOneMachine(t, trainmgr.Options{Pipeline: spec, Batch: 50, SplitBatches: 4, Seed: 9, Epochs: epochs}, files)
+}
+
+// jobOnOneMachine does what onOneMachine does for any options of the job.
+func jobOnOneMachine(t testing.TB, o trainmgr.Options, files map[string][]byte) *result {
+	t.Helper()
+	o.Order, o.AllDrives = dataset.Deterministic, true
+	j, err := trainmgr.Submit(t.Context(), openHere(t, files), o)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, j.Close()) }()
 	r := newResult()
