@@ -56,7 +56,7 @@ type Queue struct {
 	held         map[uint64]int64 // bytes of the fragments that wait for their partners, by the mini-batch's number
 	arrived      []uint64         // in free order: the numbers in the order of arrival
 	due          uint64           // in plan order: the number that get waits for
-	bytes        int64            // of the mini-batches, and of the fragments that wait
+	bytes        int64            // bytes counts the mini-batches, and the fragments that wait.
 	awaitedBytes int64            // reserved for fragments that are on their way
 	reserved     map[uint64]int64 // those bytes, by the fragment's number
 	roomWaiters  int              // callers of Put, Hold and Reserve that wait for room

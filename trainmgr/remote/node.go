@@ -105,8 +105,8 @@ func (n *node) answers(ctx context.Context, base string) bool {
 
 // batchRequest holds the values of a request for a fragment.
 type batchRequest struct {
-	name     tensor.Name // of the mini-batch
-	number   uint64      // of the fragment
+	name     tensor.Name // It is that of the fragment's mini-batch.
+	number   uint64      // The fragment has this number.
 	rows     int         // rows is how many the plan gives the fragment.
 	fragment tensor.Fragment
 	until    uint64 // end of the piece's numbers

@@ -18,7 +18,7 @@ import (
 type piece struct {
 	leases  *leases
 	lease   uint64        // the leader's number of the lease
-	numbers dataset.Range // of fragments
+	numbers dataset.Range // numbers are those of fragments.
 	split   int           // position in the plan
 	node    *node
 	urls    []string // where the node is reached

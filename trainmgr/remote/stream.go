@@ -128,7 +128,7 @@ func (s *stream) fetchBatch(number uint64) (*tensor.MiniBatch, error) {
 		if !again {
 			return nil, err
 		}
-		r.client.options.Logger.Debug("ask a node again", "job", r.id, "node", node.name, "fragment", number,
+		r.client.options.Logger.Debug("ask a node again", "job", r.id, "node", node.name, "number", number,
 			"error", err)
 		if err := wait.Sleep(s.ctx, pause); err != nil {
 			return nil, err

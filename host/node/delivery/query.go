@@ -15,7 +15,7 @@ type query struct {
 	job           dataset.Digest
 	epoch         uint64
 	drive         string
-	number, until uint64 // of fragments; until is above number
+	number, until uint64 // They are those of fragments; until is above number.
 }
 
 // parseQuery reads job=HEX&epoch=E&drive=NAME&number=N&until=U. Each parameter is there once, until may be left out,

@@ -88,7 +88,7 @@ func New(o Options) *Table {
 type Request struct {
 	Key
 	Split  dataset.Split
-	Number uint64 // of the fragment
+	Number uint64 // The fragment has this number.
 	Until  uint64 // fragments are made ahead up to here, exclusive; above Number
 	Peer   *Peer  // the connection; nil if unknown
 	Owner  string // in whose account the split counts if this request opens it; "": in none
