@@ -461,6 +461,28 @@ class EndToEnd(unittest.TestCase):
                 self.assertEqual(by_key, values)
             self.assertEqual(at, len(got))
 
+    def test_minibatches_across_files(self) -> None:
+        """With the boundary none a mini-batch may have fragments of several nodes, and is that of this machine."""
+        s = self.service
+        files, seed = os.path.join(s.data, "*.parquet"), 4712
+        plan = {"batch": "900", "boundary": "none", "shuffle": "splits", "seed": str(seed)}
+        own: dict[str, Any] = {"batch": 900, "boundary": "none", "shuffle": "splits", "seed": seed, "split_batches": 4}
+        with millrace.open(files, PIPELINE, epochs=2, tensors="views", order="deterministic", **own) as job:
+            want = [digest(b) for b in job]
+        self.assertEqual(len(want), 2 * -(-ROWS // 900))
+        for order, queue_bytes in (("deterministic", 1), ("fastest", 1), ("fastest", 64 << 20)):
+            with self.subTest(order=order, queue_bytes=queue_bytes):
+                id = self.submit(epochs="2", plan=plan, order=order)
+                with Job(s.url, id, queue_bytes=queue_bytes, check=True) as job:
+                    got = [digest(b) for b in job]
+                self.assertEqual(got if order == "deterministic" else sorted(got), want)
+        id = self.submit(epochs="2", plan=plan, ranks=2, rankTail="keep", order="fastest")
+        got = []
+        for rank in range(2):
+            with Job(s.url, id, rank=rank, check=True) as job:
+                got += [digest(b) for b in job.minibatches()]
+        self.assertEqual(sorted(got), want[: len(want) // 2])
+
     def test_epochs_are_shuffled_and_whole(self) -> None:
         plan = {"shuffle": "splits", "seed": "4711"}
         seen = self.undisturbed(epochs="2", plan=plan)
