@@ -14,20 +14,21 @@
 //
 // # A day
 //
-// [New] draws a schedule from the seed: jobs with their data, filters, batches, ranks, epochs and orders, nodes with
-// copies of partitions, workers without data, trainers' own CPUs with shares of the splits, and how often each fault
-// occurs. Jobs are cancelled and submitted again with a token. Allocations change. Members and nodes are restarted one
-// after another. [World.Run] executes events in the order of their times; events of one time run in the order in which
-// they were made. Faults occur in the first part of a day: messages that are late, lost, doubled or overtaken, members,
-// launchers and nodes that are cut off from each other or from the store, that die and come back, members that stop for
-// minutes, clocks that run apart, leaders that are replaced and do not know it, fetches and preparations that nodes
-// refuse, a store that is full, answers late or whose answer is lost. Then they stop, and every job has to end within a
-// bound.
+// [New] draws a schedule from the seed: jobs with their data, filters, batches, boundaries, ranks, epochs and orders,
+// nodes with copies of partitions, workers without data, trainers' own CPUs with shares of the splits, and how often
+// each fault occurs. Jobs are cancelled and submitted again with a token. Allocations change. Members and nodes are
+// restarted one after another. [World.Run] executes events in the order of their times; events of one time run in the
+// order in which they were made. Faults occur in the first part of a day: messages that are late, lost, doubled or
+// overtaken, members, launchers and nodes that are cut off from each other or from the store, that die and come back,
+// nodes and launchers that die when a part of a mini-batch has come, members that stop for minutes, clocks that run
+// apart, leaders that are replaced and do not know it, fetches and preparations that nodes refuse, a store that is
+// full, answers late or whose answer is lost. Then they stop, and every job has to end within a bound.
 //
 // # What is checked
 //
 // Safety, at every event: a trainer gets each mini-batch of an epoch once over all its runs with tokens, and no
-// mini-batch of another rank. The content of a mini-batch is that of the plan. A token contains exactly the trained
+// mini-batch of another rank. The content of a mini-batch, joined where it has fragments of several splits, is that of
+// the plan's splits, which the package cuts without the plan's fragments. A token contains exactly the trained
 // mini-batches. An acknowledgement that a leader has confirmed stays acknowledged, unless a token takes it back. When a
 // job ends, its trainers have trained every mini-batch of every epoch, but for those of the token that the job resumes
 // from. A launcher is fenced off only if another process of its rank lived, and fails otherwise only if no leader

@@ -28,6 +28,7 @@ type job struct {
 	share         *float64       // The share of the splits that the trainer's own CPUs do not make. Nil: it has none.
 	announces     bool           // The launchers announce that they will report the end of their ranks.
 	plan          dataset.Options
+	rowGroup      int64 // The rows of each row group but the last of a partition. 0 means that a partition has one.
 	editions      []*edition
 	appeared      int // The number of editions whose partitions exist.
 	consumers     []*consumer
@@ -50,6 +51,7 @@ type epoch struct {
 	number  uint64
 	edition *edition
 	plan    *dataset.Plan
+	batches []string          // What each mini-batch consists of, computed without the machines.
 	shares  []dataset.Range   // The numbers of each rank, computed without the machines.
 	before  *dataset.Progress // The mini-batches that a former job has trained. Nil means none.
 }
@@ -71,7 +73,7 @@ func (j *job) addEdition(partitions int) {
 		}
 		if i < bounded(partitions, w.reduction.Partitions) {
 			list = append(list, dataset.Partition{
-				Name: name, Bytes: 1, Rows: rows, RowGroups: []int64{rows}, Content: sha256.Sum256([]byte(name)),
+				Name: name, Bytes: 1, Rows: rows, RowGroups: j.rowGroups(rows), Content: sha256.Sum256([]byte(name)),
 			})
 			g.words = append(g.words, name)
 			if j.filters {
@@ -89,6 +91,14 @@ func (j *job) addEdition(partitions int) {
 	j.planEpochs(g)
 }
 
+// rowGroups returns the row groups of a partition.
+func (j *job) rowGroups(rows int64) (groups []int64) {
+	for j.rowGroup > 0 && rows > j.rowGroup {
+		groups, rows = append(groups, j.rowGroup), rows-j.rowGroup
+	}
+	return append(groups, rows)
+}
+
 // planEpochs adds an edition to the job and plans the epochs over it.
 func (j *job) planEpochs(g *edition) {
 	var err error
@@ -102,22 +112,59 @@ func (j *job) planEpochs(g *edition) {
 		if t := j.from; t != nil && t.Epoch == e.number {
 			e.before = e.progress(t.Acknowledged())
 		}
+		e.batches = j.batchesApart(e)
 		e.shares = j.sharesApart(e)
 		g.epochs = append(g.epochs, e)
 	}
 	j.editions = append(j.editions, g)
 }
 
+// batchesApart computes what each mini-batch consists of without the fragments of the plan: the rows of the plan's
+// splits, one after the other, in pieces that end where the splits end. With the boundary partition a mini-batch ends
+// with its partition.
+func (j *job) batchesApart(e *epoch) (batches []string) {
+	var pieces []string
+	room := int64(j.plan.Batch)
+	end := func() {
+		if room == 0 || room < int64(j.plan.Batch) && j.plan.Tail == dataset.KeepTail {
+			batches = append(batches, strings.Join(pieces, "+"))
+		}
+		pieces, room = nil, int64(j.plan.Batch)
+	}
+	for s := range e.plan.All() {
+		for first := s.First; first < s.First+s.Rows; {
+			rows := min(room, s.First+s.Rows-first)
+			pieces = append(pieces, e.rows(s.Partition, first, rows))
+			first, room = first+rows, room-rows
+			if room == 0 {
+				end()
+			}
+		}
+		if j.plan.Boundary == dataset.BoundaryPartition {
+			end()
+		}
+	}
+	end()
+	return batches
+}
+
 // sharesApart computes the numbers of each rank without the machines and the plan. It counts the mini-batches of the
-// partitions and gives each rank an equal part of those that the job owes.
+// partitions, or of all of them together, and gives each rank an equal part of those that the job owes.
 func (j *job) sharesApart(e *epoch) (shares []dataset.Range) {
-	var owed []uint64
-	total := uint64(0)
+	counts := []int64{0} // rows that are cut into mini-batches together
 	for i, p := range e.edition.manifest.Partitions {
 		rows := p.Rows
 		if e.edition.passing != nil {
 			rows = e.edition.passing[i]
 		}
+		if j.plan.Boundary == dataset.BoundaryPartition {
+			counts = append(counts, 0)
+		}
+		counts[len(counts)-1] += rows
+	}
+	var owed []uint64
+	total := uint64(0)
+	for _, rows := range counts {
 		n := uint64(rows) / uint64(j.plan.Batch)
 		if rows%int64(j.plan.Batch) != 0 && j.plan.Tail == dataset.KeepTail {
 			n++
@@ -184,13 +231,26 @@ func (j *job) end() uint64 { return uint64(len(j.editions)) * j.epochs }
 // dropped reports whether a job has dropped the edition of an epoch. A job keeps its last two editions.
 func (j *job) dropped(epoch uint64) bool { return int(epoch/j.epochs)+2 < j.appeared }
 
-// content returns a text that stands for the tensors of a mini-batch. The text names the partition and the rows.
-func (e *epoch) content(number uint64) string {
-	b, err := e.plan.Fragment(number)
+// rows returns a text that stands for the tensors of rows of a partition.
+func (e *epoch) rows(partition int, first, rows int64) string {
+	return fmt.Sprintf("%s[%d,%d)", e.edition.words[partition], first, first+rows)
+}
+
+// content returns a text that stands for the tensors of a fragment, as the plan has it.
+func (e *epoch) content(fragment uint64) string {
+	f, err := e.plan.Fragment(fragment)
 	if err != nil {
+		return "no fragment"
+	}
+	return e.rows(f.Partition, f.First, int64(f.Rows))
+}
+
+// batch returns a text that stands for the tensors of a mini-batch.
+func (e *epoch) batch(number uint64) string {
+	if number >= uint64(len(e.batches)) {
 		return "no mini-batch"
 	}
-	return fmt.Sprintf("%s[%d,%d)", e.edition.words[b.Partition], b.First, b.First+int64(b.Rows))
+	return e.batches[number]
 }
 
 // trained holds the mini-batches that a model was trained with, by epoch.
@@ -203,7 +263,7 @@ func (t trained) has(epoch, number uint64) bool {
 
 func (t trained) add(e *epoch, number uint64) {
 	if t[e.number] == nil {
-		t[e.number] = make([]bool, e.plan.MiniBatches())
+		t[e.number] = make([]bool, len(e.batches))
 	}
 	t[e.number][number] = true
 }
@@ -243,9 +303,9 @@ func (c *consumer) train(e *epoch, number uint64, content string) {
 	case !e.owned(c.rank, number):
 		w.fail("%s trains mini-batch %d of epoch %d, which is another rank's: its own are %v", c.name(), number, e.number,
 			share)
-	case content != e.content(number):
+	case content != e.batch(number):
 		w.fail("%s trains %s as mini-batch %d of epoch %d, which is %s", c.name(), content, number, e.number,
-			e.content(number))
+			e.batch(number))
 	}
 	c.model.add(e, number)
 }

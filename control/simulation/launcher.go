@@ -84,14 +84,20 @@ func (w *World) crashLauncher() {
 		l.quit(errStopped)
 		return
 	}
-	zombie := j.tokens && w.chance(w.faults.zombies)
+	l.crash()
+}
+
+// crash kills a launcher, or the schedule counts it as dead and it lives on.
+func (l *launcher) crash() {
+	w, c := l.world(), l.of
+	zombie := c.job.tokens && w.chance(w.faults.zombies)
 	w.note("%s dies (it lives on: %v)", l.name(), zombie)
 	if zombie {
 		c.zombies++
 	} else {
 		l.die()
 	}
-	c.startAgain(c.lose(), !j.tokens)
+	c.startAgain(c.lose(), !c.job.tokens)
 }
 
 // die ends the process. Its host closes the connections.
@@ -149,7 +155,7 @@ func (l *launcher) describe() string {
 		len(l.calls), l.machine.WaitingFor())
 	if d := l.delivery; d != nil {
 		words += fmt.Sprintf(", has %d pieces and %d mini-batches, %d have to come", len(d.running), len(d.queue),
-			d.came.Total()-d.came.Count())
+			d.left())
 	}
 	return words
 }

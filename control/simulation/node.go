@@ -14,7 +14,7 @@ const (
 	deadAfter = 5 * time.Second
 )
 
-// ticket is what a leader signs for a lease: a node gives the mini-batches of the lease to the session of the ticket.
+// ticket is what a leader signs for a lease: a node gives the fragments of the lease to the session of the ticket.
 type ticket struct {
 	fence       uint64 // The fence of the leader that signed the ticket.
 	incarnation int    // The incarnation of the node.
@@ -49,7 +49,7 @@ type node struct {
 	// The node forgets these when it dies.
 	heard    uint64                            // The fence of the leader that has answered last. 0 means none.
 	refused  map[uint64]bool                   // The leases that returned to the ledger.
-	open     map[uint64]bool                   // The leases of which the node has served mini-batches.
+	open     map[uint64]bool                   // The leases of which the node has served fragments.
 	sessions map[ledger.RankRef]ledger.Session // The last session of each rank that showed a ticket.
 	prepared map[dataset.Digest]bool           // The editions that the node serves.
 }
@@ -106,9 +106,9 @@ func (n *node) die(down time.Duration) {
 }
 
 var (
-	// errFetch reports that a node did not serve a mini-batch.
-	errFetch = errors.New("the node gives no mini-batch")
-	// errBusy reports that a node would serve a mini-batch later.
+	// errFetch reports that a node did not serve a fragment.
+	errFetch = errors.New("the node gives no fragment")
+	// errBusy reports that a node would serve a fragment later.
 	errBusy = errors.New("the node is busy")
 )
 
@@ -124,7 +124,7 @@ func (n *node) answered(fence uint64, returned []uint64) {
 	}
 }
 
-// entitles reports whether a ticket entitles to mini-batches of its lease.
+// entitles reports whether a ticket entitles to fragments of its lease.
 func (n *node) entitles(lease uint64, t ticket) bool {
 	if t.fence > n.heard || t.incarnation != n.incarnation {
 		return false
@@ -139,7 +139,7 @@ func (n *node) entitles(lease uint64, t ticket) bool {
 	return !n.refused[lease]
 }
 
-// serve returns the content of a mini-batch of a lease.
+// serve returns the content of a fragment of a lease.
 func (n *node) serve(e *epoch, lease, number uint64) (string, error) {
 	t := n.world.tickets[lease]
 	switch {
@@ -147,12 +147,12 @@ func (n *node) serve(e *epoch, lease, number uint64) (string, error) {
 		!n.prepared[e.edition.digest], n.draining && !n.open[lease]:
 		return "", errFetch
 	case number < t.from || number >= t.to:
-		n.world.fail("%s is asked for mini-batch %d of a lease of [%d, %d)", n.name, number, t.from, t.to)
+		n.world.fail("%s is asked for fragment %d of a lease of [%d, %d)", n.name, number, t.from, t.to)
 		return "", errFetch
 	case n.world.faulty() && n.world.chance(n.world.faults.fetchFails):
 		return "", errBusy
 	case n.reach == ledger.Held && !n.holds[e.edition.words[e.partitionOf(number)]]:
-		n.world.fail("%s is granted mini-batch %d of epoch %d, whose partition it does not hold", n.name, number, e.number)
+		n.world.fail("%s is granted fragment %d of epoch %d, whose partition it does not hold", n.name, number, e.number)
 	}
 	n.open[lease] = true
 	if n.world.mutant == WrongContent && number%7 == 3 {
@@ -171,11 +171,11 @@ func (w *World) nodeOf(name string) *node {
 	panic("a lease on no node") // This package has a fault.
 }
 
-// partitionOf returns the place of a mini-batch's partition.
-func (e *epoch) partitionOf(number uint64) int {
-	b, err := e.plan.Fragment(number)
+// partitionOf returns the place of a fragment's partition.
+func (e *epoch) partitionOf(fragment uint64) int {
+	f, err := e.plan.Fragment(fragment)
 	if err != nil {
 		return 0
 	}
-	return b.Partition
+	return f.Partition
 }

@@ -42,6 +42,7 @@ var faultKinds = []faultKind{
 	{"lost-writes", func(w *World) { w.faults.lostAnswer = 0 }},
 	{"full-store", func(w *World) { w.faults.fullEvery = 0 }},
 	{"failed-fetches", func(w *World) { w.faults.fetchFails = 0 }},
+	{"deaths-at-fragments", func(w *World) { w.faults.halves = 0 }},
 	{"failed-preparations", func(w *World) { w.faults.prepareFails = 0 }},
 	{"rollouts", func(w *World) { w.faults.rollOutAt = 0 }},
 	{"resubmissions", func(w *World) { w.faults.resubmissions = false }},

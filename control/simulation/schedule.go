@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/millrace/millrace/control/ledger"
@@ -19,7 +20,8 @@ type faults struct {
 	memberEvery   time.Duration // The time between two deaths of members.
 	pauseEvery    time.Duration // The time between two pauses of members.
 	fullEvery     time.Duration // The time between two times at which the store is full.
-	fetchFails    float64       // The probability that a node does not serve a mini-batch.
+	fetchFails    float64       // The probability that a node does not serve a fragment.
+	halves        float64       // The probability that a node or a launcher dies when a part of a mini-batch has come.
 	prepareFails  float64
 	zombies       float64       // The probability that a launcher survives its replacement.
 	patience      time.Duration // The time for which launchers ask for a leader.
@@ -57,7 +59,7 @@ func (w *World) draw() {
 		pauseEvery: pick(0, 0, 30*time.Second, time.Minute), fetchFails: share(0, 0.02),
 		prepareFails: share(0, 0.1), zombies: share(0, 0.3),
 		patience: pick(20*time.Second, 2*time.Minute), allocateEvery: pick(0, 10*time.Second, time.Minute),
-		rollOutAt: pick(0, 0, 0, 15*time.Second, 40*time.Second), resubmissions: true,
+		rollOutAt: pick(0, 0, 0, 15*time.Second, 40*time.Second), resubmissions: true, halves: 0.02,
 	}
 	if w.Seed%4 == 3 {
 		w.faults.fullEvery = 30 * time.Second
@@ -162,6 +164,11 @@ func (w *World) drawJob(i int) *job {
 	big := r.IntN(24) == 0
 	if big { // The job has more splits than one record of the ledger has bits.
 		j.epochs, j.ranks, j.tokens, j.plan.SplitBatches, j.plan.Batch = 1, 1+r.IntN(2), false, 1, 1
+	}
+	own := rand.New(rand.NewPCG(w.Seed, uint64(i))) // What it draws changes no other draw of the schedule.
+	if own.IntN(3) == 0 && !big {
+		j.plan.Boundary = dataset.BoundaryNone
+		j.rowGroup = []int64{0, 5, 12, 25, 60}[own.IntN(5)]
 	}
 	j.epochs = min(j.epochs, uint64(bounded(mostEpochs, w.reduction.Epochs)))
 	j.ranks = bounded(j.ranks, w.reduction.Ranks)

@@ -3,6 +3,7 @@ package simulation
 import (
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/sdk/dataset"
@@ -16,10 +17,11 @@ const depth = 12
 // for the delivery of package trainmgr.
 type delivery struct {
 	of        *launcher
-	came      *dataset.Progress // The mini-batches that have come, or need not come.
-	taken     *dataset.Progress // Those of them that are not in the queue.
+	came      *dataset.Progress // The fragments that have come, or need not come.
+	taken     *dataset.Progress // The mini-batches that the trainer has taken, or need not come.
+	parts     map[uint64]*parts // The key is the mini-batch.
 	queue     []minibatch       // in the order in which they came
-	onTheWay  int               // The queue keeps room for mini-batches that are on their way: this is their number.
+	onTheWay  int               // The queue keeps room for fragments that are on their way: this is their number.
 	pieces    map[uint64]*piece // The key is the lease.
 	running   []*piece
 	lending   [2]*call // The lease calls under way, by purpose.
@@ -27,15 +29,21 @@ type delivery struct {
 	ending    bool
 }
 
-// piece is a lease whose mini-batches are fetched.
+// piece is a lease whose fragments are fetched.
 type piece struct {
 	protocol.Grant
 	next      uint64 // The next number to fetch.
 	started   bool
 	over      bool
 	cancelled bool
-	reserved  bool // The queue keeps room for the next mini-batch.
+	reserved  bool // The queue keeps room for the next fragment.
 	waits     bool // It waits for room in the queue.
+}
+
+// parts is the fragments of a mini-batch that wait for the others.
+type parts struct {
+	contents []string // in the order of the fragments; empty: it has not come
+	came     int
 }
 
 // minibatch is a fetched mini-batch.
@@ -44,13 +52,27 @@ type minibatch struct {
 	content string
 }
 
-// progress returns the Progress of an epoch of which numbers are acknowledged.
+// progress returns the Progress of an epoch of which mini-batches are acknowledged.
 func (e *epoch) progress(numbers []dataset.Range) *dataset.Progress {
+	return e.progressOf(numbers, e.plan.MiniBatches())
+}
+
+// fragments returns the Progress of the fragments of an epoch of which mini-batches are acknowledged.
+func (e *epoch) fragments(miniBatches []dataset.Range) *dataset.Progress {
+	var numbers []dataset.Range
+	for _, r := range miniBatches {
+		numbers = append(numbers, e.plan.FragmentsOf(r))
+	}
+	return e.progressOf(numbers, e.plan.Fragments())
+}
+
+// progressOf returns the Progress of total numbers of an epoch.
+func (e *epoch) progressOf(numbers []dataset.Range, total uint64) *dataset.Progress {
 	t := dataset.Token{Job: e.edition.digest, Epoch: e.number, Ranges: numbers}
 	if len(numbers) > 0 && numbers[0].From == 0 {
 		t.Mark, t.Ranges = numbers[0].To, numbers[1:]
 	}
-	p, err := dataset.Resume(t, t.Job, e.plan.MiniBatches())
+	p, err := dataset.Resume(t, t.Job, total)
 	if err != nil {
 		panic(err) // This package has a fault.
 	}
@@ -63,7 +85,8 @@ func (l *launcher) deliver() {
 	settled := dataset.UnionRanges(l.acknowledged.Token().Acknowledged(),
 		dataset.ComplementRanges(l.owned, e.plan.MiniBatches()))
 	l.delivery = &delivery{
-		of: l, came: e.progress(settled), taken: e.progress(settled), pieces: map[uint64]*piece{},
+		of: l, came: e.fragments(settled), taken: e.progress(settled), parts: map[uint64]*parts{},
+		pieces: map[uint64]*piece{},
 	}
 	var err error
 	l.tell(func(m *protocol.Machine, now time.Time) { err = m.BeginDelivery(now) })
@@ -82,12 +105,15 @@ func (l *launcher) progress() (p protocol.Progress) {
 	if d == nil {
 		return p
 	}
-	p = protocol.Progress{
-		Left: d.came.Total() - d.came.Count(), Queued: len(d.queue), Ordered: l.of.job.deterministic, Due: d.due(),
-	}
-	p.DueLate = p.Ordered && p.Due < d.came.Total() && !d.came.Acked(p.Due)
+	p = protocol.Progress{Left: d.left(), Queued: len(d.queue), Ordered: l.of.job.deterministic}
+	due := l.epoch.plan.FragmentsOf(dataset.Range{From: d.due(), To: d.due() + 1})
+	p.Due, p.DueLate = d.came.Pending(due.From)
+	p.DueLate = p.Ordered && p.DueLate && p.Due < due.To
 	return p
 }
+
+// left returns how many mini-batches have still to come.
+func (d *delivery) left() uint64 { return d.taken.Total() - d.taken.Count() - uint64(len(d.queue)) }
 
 // due returns the number that the trainer waits for next, if it takes mini-batches in the plan's order.
 func (d *delivery) due() uint64 {
@@ -160,10 +186,14 @@ func (d *delivery) endPiece(p *piece, outcome protocol.Outcome, why string) {
 	l.goOn()
 }
 
-// reserve keeps room in the queue for the next mini-batch of a piece, if there is room. The mini-batch that is due, and
-// each before it, needs none.
+// reserve keeps room in the queue for the next fragment of a piece, if there is room. A fragment of the mini-batch that
+// is due, of one before it, or of one that has begun to come needs none. If fragments fill the queue of a trainer that
+// takes mini-batches in any order, others may come until a mini-batch is whole.
 func (d *delivery) reserve(p *piece) bool {
-	p.reserved = len(d.queue)+d.onTheWay < depth || d.of.of.job.deterministic && p.next <= d.due()
+	f, _ := d.of.epoch.plan.Fragment(p.next) // The number is of the plan.
+	ordered, parts := d.of.of.job.deterministic, len(d.parts)
+	p.reserved = len(d.queue)+parts+d.onTheWay < depth || d.parts[f.MiniBatch] != nil ||
+		ordered && f.MiniBatch <= d.due() || !ordered && parts > 0 && len(d.queue) == 0
 	p.waits = !p.reserved
 	if p.reserved {
 		d.onTheWay++
@@ -189,11 +219,11 @@ func (d *delivery) wake() {
 	}
 }
 
-// fetch fetches the next mini-batch of a piece, or ends the piece.
+// fetch fetches the next fragment of a piece, or ends the piece.
 func (d *delivery) fetch(p *piece) {
 	l := d.of
 	for p.next < p.To && d.came.Acked(p.next) {
-		p.next++ // Another piece has brought this mini-batch.
+		p.next++ // Another piece has brought this fragment.
 	}
 	if p.next == p.To {
 		p.waits = false
@@ -205,7 +235,7 @@ func (d *delivery) fetch(p *piece) {
 	}
 }
 
-// ask asks the node for the next mini-batch of a piece.
+// ask asks the node for the next fragment of a piece.
 func (d *delivery) ask(p *piece, f *protocol.Fetch) {
 	l := d.of
 	w, e, number := l.world(), l.epoch, p.next
@@ -245,12 +275,15 @@ func (d *delivery) ask(p *piece, f *protocol.Fetch) {
 	late = l.later(3*time.Second, "the fetch is given up", func() { answer("", errFetch) })
 }
 
-// put puts a mini-batch into the queue, unless another piece has brought it.
+// put puts a fragment into the queue, unless another piece has brought it.
 func (d *delivery) put(p *piece, content string) {
 	l := d.of
 	if !d.came.Acked(p.next) {
 		_ = d.came.Ack(p.next) // The number is of the plan.
-		d.queue = append(d.queue, minibatch{p.next, content})
+		d.join(p, content)
+		if l.dead {
+			return
+		}
 	}
 	p.next++
 	d.release(p)
@@ -261,6 +294,32 @@ func (d *delivery) put(p *piece, content string) {
 		d.fetch(p)
 	}
 	l.goOn()
+}
+
+// join puts the next fragment of a piece into the queue if it is the last of its mini-batch that was missing. Otherwise
+// it waits for the others; in that moment the node or the launcher may die.
+func (d *delivery) join(p *piece, content string) {
+	l, w := d.of, d.of.world()
+	f, _ := l.epoch.plan.Fragment(p.next) // The number is of the plan.
+	mb, _ := l.epoch.plan.MiniBatch(f.MiniBatch)
+	got := d.parts[mb.Number]
+	if got == nil {
+		got = &parts{contents: make([]string, mb.Fragments)}
+		d.parts[mb.Number] = got
+	}
+	got.contents[p.next-mb.FirstFragment] = content
+	if got.came++; got.came == mb.Fragments {
+		delete(d.parts, mb.Number)
+		d.queue = append(d.queue, minibatch{mb.Number, strings.Join(got.contents, "+")})
+		return
+	}
+	if w.faulty() && w.chance(w.faults.halves) {
+		if n := w.nodeOf(p.Node); w.random.IntN(2) == 0 && n.alive {
+			n.die(w.between(100*time.Millisecond, 30*time.Second))
+		} else if l.current() {
+			l.crash()
+		}
+	}
 }
 
 // next removes the mini-batch that the trainer takes next from the queue.
