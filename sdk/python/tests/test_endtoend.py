@@ -483,6 +483,30 @@ class EndToEnd(unittest.TestCase):
                 got += [digest(b) for b in job.minibatches()]
         self.assertEqual(sorted(got), want[: len(want) // 2])
 
+    def test_deduplicated_minibatches_across_files(self) -> None:
+        """Equal rows of two nodes stand once in a mini-batch, also when a node is killed."""
+        s = self.service
+        document = "batch: 900\nlabel: {column: label}\nsparse:\n"
+        document += "  - {columns: [cat_0, cat_1], ops: [fill_null: 0, positive_modulus: 3], deduplicate: true}\n"
+        document += "  - {columns: [cat_2], ops: [fill_null: 0]}\n"
+        own: dict[str, Any] = {"boundary": "none", "split_batches": 2, "seed": 4713}
+        with millrace.open(
+            os.path.join(s.data, "*.parquet"), document, tensors="views", order="deterministic", **own
+        ) as job:
+            want = [digest(b.validate()) for b in job]
+        plan = {"boundary": "none", "splitBatches": "2", "shuffle": "splits", "seed": "4713"}
+        with Job(s.url, self.submit(plan=plan, pipeline=document), queue_bytes=1 << 16, check=True) as job:
+            self.assertEqual(job.schema.sets, 1)
+            got = []
+            for b in job:
+                self.assertEqual((b.unique, b.fragment), ((9,), None))
+                got.append(digest(b.validate()))
+                if len(got) == 5:
+                    self.service.kill_node(1)
+        self.service.start_node(1)
+        self.service.wait_nodes(3)
+        self.assertEqual(got, want)
+
     def test_epochs_are_shuffled_and_whole(self) -> None:
         plan = {"shuffle": "splits", "seed": "4711"}
         seen = self.undisturbed(epochs="2", plan=plan)
