@@ -646,6 +646,12 @@ class EndToEnd(unittest.TestCase):
 
 class Failover(unittest.TestCase):
     def test_the_leader_is_killed(self) -> None:
+        self.lose_leader({"shuffle": "none"}, 30)
+
+    def test_the_leader_is_killed_while_fragments_wait(self) -> None:
+        self.lose_leader({"shuffle": "none", "batch": "700", "boundary": "none", "splitBatches": "2"}, 43)
+
+    def lose_leader(self, plan: dict[str, str], minibatches: int) -> None:
         with service.Service(2, rows=ROWS, partitions=PARTITIONS, copies=2, members=3) as s:
             with Control(s.url) as c:
                 spec = {
@@ -653,7 +659,7 @@ class Failover(unittest.TestCase):
                     "pipeline": PIPELINE,
                     "order": "deterministic",
                     "epochs": "2",
-                    "plan": {"shuffle": "none"},
+                    "plan": plan,
                 }
                 id = c.submit(spec)["id"]
             with Job(s.url, id, queue_bytes=1 << 20, check=True) as job:
@@ -664,7 +670,7 @@ class Failover(unittest.TestCase):
                         s.kill_leader()
                     if len(got) == 20:
                         job.state_dict()  # waits for the next leader
-            self.assertEqual([(e, n) for e, n, _ in got], [(e, n) for e in range(2) for n in range(30)])
+            self.assertEqual([(e, n) for e, n, _ in got], [(e, n) for e in range(2) for n in range(minibatches)])
             self.assertEqual([d for e, _, d in got if e == 0], [d for e, _, d in got if e == 1])
 
 
