@@ -22,20 +22,24 @@ import (
 	"github.com/millrace/millrace/host/worker"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// way is one way to run a job. The mini-batches must not depend on it.
+// way is one way to run a job. The mini-batches must not depend on it, but on the boundary.
 type way struct {
-	drives int
-	kind   string // mem, file, tcp
-	order  string
-	fault  string
-	makers string // which workers make the mini-batches
+	drives   int
+	kind     string // mem, file, tcp
+	order    string
+	fault    string
+	makers   string // which workers make the mini-batches
+	boundary dataset.Boundary
 }
 
 func (w way) String() string {
-	return fmt.Sprintf("%d %s %s %s %s", w.drives, w.kind, w.order, w.fault, w.makers)
+	return fmt.Sprintf("%d %s %s %s %s %v", w.drives, w.kind, w.order, w.fault, w.makers, w.boundary)
 }
 
 var (
@@ -45,7 +49,8 @@ var (
 	allFaults = []string{"no fault", "worker kill", "leader kill", "cut link", "slow drive", "corrupt page",
 		"full disk"}
 	// the holders of the partitions, workers that hold none, both, or holders and the rank's own CPUs in equal parts
-	allMakers = []string{"holders", "workers", "both", "own"}
+	allMakers     = []string{"holders", "workers", "both", "own"}
+	allBoundaries = []dataset.Boundary{dataset.BoundaryPartition, dataset.BoundaryNone}
 )
 
 // ways returns all ways, in an order that is always the same.
@@ -55,7 +60,9 @@ func ways() (all []way) {
 			for _, o := range allOrders {
 				for _, f := range allFaults {
 					for _, m := range allMakers {
-						all = append(all, way{d, k, o, f, m})
+						for _, b := range allBoundaries {
+							all = append(all, way{d, k, o, f, m, b})
+						}
 					}
 				}
 			}
@@ -68,7 +75,7 @@ func ways() (all []way) {
 
 // pairs returns the pairs of choices that a way has.
 func (w way) pairs() []string {
-	v := []string{fmt.Sprint(w.drives), w.kind, w.order, w.fault, w.makers}
+	v := []string{fmt.Sprint(w.drives), w.kind, w.order, w.fault, w.makers, "boundary " + w.boundary.String()}
 	var out []string
 	for i := range v {
 		for j := range i {
@@ -109,7 +116,7 @@ func pairwise(all []way) (out []way) {
 
 func TestPairwiseMeetsEveryPair(t *testing.T) {
 	all := ways()
-	require.Len(t, all, 504)
+	require.Len(t, all, 1008)
 	met := map[string]bool{}
 	some := pairwise(all)
 	for _, w := range some {
@@ -117,7 +124,7 @@ func TestPairwiseMeetsEveryPair(t *testing.T) {
 			met[p] = true
 		}
 	}
-	assert.Len(t, met, 3*3+3*2+3*7+3*4+3*2+3*7+3*4+2*7+2*4+7*4)
+	assert.Len(t, met, 3*3+3*2+3*7+3*4+3*2+3*7+3*4+2*7+2*4+7*4+2*(3+3+2+7+4))
 	assert.Less(t, len(some), 45)
 }
 
@@ -134,13 +141,18 @@ func TestOneJobManyWays(t *testing.T) {
 	}
 	data := files(t, 700, 1100, 400, 49, 950)
 	documents := []string{document, narrowDocument} // in turn
-	var want []*result
-	for _, d := range documents {
-		want = append(want, pipelineOnOneMachine(t, d, data, 1))
+	want := map[dataset.Boundary][]*result{}
+	for _, b := range allBoundaries {
+		for _, d := range documents {
+			spec, err := pipeline.Parse([]byte(d))
+			require.NoError(t, err)
+			want[b] = append(want[b], jobOnOneMachine(t, trainmgr.Options{Pipeline: spec, Batch: 50, SplitBatches: 4, Seed: 9,
+				Epochs: 1, Boundary: b}, data))
+		}
 	}
 	for i, w := range list {
 		i %= len(documents)
-		t.Run(w.String(), func(t *testing.T) { w.run(t, documents[i], data, want[i]) })
+		t.Run(w.String(), func(t *testing.T) { w.run(t, documents[i], data, want[w.boundary][i]) })
 	}
 }
 
@@ -186,6 +198,7 @@ func (w way) run(t *testing.T, document string, data map[string][]byte, want *re
 	c := dial(t, s.url)
 	awaitPartitions(t, c, map[string]bool{"n0": true, "n1": true}, len(data))
 	spec := &apiv1.JobSpec{Pipeline: []byte(document), Plan: plan(), Order: w.order}
+	spec.Plan.Boundary = w.boundary.String()
 	switch w.makers {
 	case "holders":
 	case "own":
