@@ -127,12 +127,7 @@ func (s *stream) mixWindow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if mb.Lent() {
-			own := mb.Clone()
-			mb.Release()
-			mb = own
-		}
-		unmixed = append(unmixed, mb)
+		unmixed = append(unmixed, mb.Own())
 	}
 	s.mixed, err = tensor.Gather(unmixed, permutation)
 	return err

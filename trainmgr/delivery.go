@@ -312,8 +312,10 @@ func (d *delivery) put(ctx context.Context, fragment dataset.Fragment, mb *tenso
 }
 
 // join keeps a fragment for which the queue has room. If it is the last one of its mini-batch, join puts the mini-batch
-// into the queue.
+// into the queue. A fragment that waits does so in memory of its own: a drive lends little memory, and cannot be given
+// up while some of it is lent, but the partner may be made only when another drive was given up.
 func (d *delivery) join(part *tensor.MiniBatch) error {
+	part = part.Own()
 	d.mu.Lock()
 	parts := d.joiner.add(part)
 	d.mu.Unlock()

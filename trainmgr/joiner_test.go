@@ -311,6 +311,17 @@ func TestFragmentsOfAStorageAreNotTrusted(t *testing.T) {
 	}
 }
 
+// TestAFragmentThatWaitsIsNotLent: what waits holds no memory of a drive, which can then be given up.
+func TestAFragmentThatWaitsIsNotLent(t *testing.T) {
+	lent := true
+	part := tensor.New(&tensor.Schema{Label: true}, 2, func() { lent = false })
+	part.Label, part.Fragment = []float32{1, 2}, tensor.Fragment{Index: 1, Of: 2}
+	d := &delivery{joiner: joiner{waiting: map[uint64][]*tensor.MiniBatch{}}}
+	require.NoError(t, d.join(part))
+	require.False(t, lent)
+	require.Equal(t, []float32{1, 2}, d.joiner.waiting[0][0].Label)
+}
+
 // TestAReportCountsJoinedMiniBatchesOnce: a mini-batch of two drives' rows counts for the drive of its first row, and
 // its rows for the drives that made them.
 func TestAReportCountsJoinedMiniBatchesOnce(t *testing.T) {

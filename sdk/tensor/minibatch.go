@@ -168,6 +168,15 @@ func (m *MiniBatch) OnRelease(do func()) {
 // Lent reports whether the tensors are lent memory, of which there is little, and which is valid only until Release.
 func (m *MiniBatch) Lent() bool { return m.lent }
 
+// Own returns a mini-batch whose memory is not lent: m itself, or a copy. A copy takes over the caller's hold on m.
+func (m *MiniBatch) Own() *MiniBatch {
+	if !m.lent {
+		return m
+	}
+	defer m.Release()
+	return m.Clone()
+}
+
 // Clone returns a copy with memory of its own and one holder.
 func (m *MiniBatch) Clone() *MiniBatch {
 	c := New(m.Schema, m.Rows, nil)

@@ -105,6 +105,18 @@ func TestRecycledMemoryIsNotLent(t *testing.T) {
 	assert.Equal(t, 1, recycled)
 }
 
+func TestOwnCopiesWhatIsLent(t *testing.T) {
+	schema := &Schema{Label: true}
+	own, released := New(schema, 2, nil), 0
+	require.Same(t, own, own.Own())
+	lent := New(schema, 2, func() { released++ })
+	lent.Label = []float32{1, 2}
+	copied := lent.Own()
+	require.Equal(t, 1, released)
+	require.False(t, copied.Lent())
+	require.Equal(t, []float32{1, 2}, copied.Label)
+}
+
 // TestOnRelease: what is added is done once, after the last release and after what was there before. Memory is lent or
 // not as before.
 func TestOnRelease(t *testing.T) {
