@@ -43,28 +43,37 @@ class _Pieces:
 
 
 class _Part:
-    """The sparse tensors of a fragment. ``rows`` of a method are a range of the rows of all keys, key after key."""
+    """The sparse tensors of a fragment."""
 
     def __init__(self, part: MiniBatch) -> None:
-        self.rows = part.rows
+        keys = range(len(part.schema.keys))
+        self._rows = part.rows
         self._size = _ID_BYTES[part.schema.ids]
         self._values, self._weights = part.content("kjt.values"), part.content("kjt.weights")
         self._lengths = part.content("kjt.lengths")
-        fixed = part.schema.fixed
-        lengths = [1] * (part.rows * len(part.schema.keys)) if fixed else self._lengths.cast("i").tolist()
-        self._ends = list(accumulate(lengths, initial=0))  # of each row's ids
+        self._ends = list(accumulate((sum(self._lengths_of(k)) for k in keys), initial=0))  # of the keys' ids
 
-    def add_to(self, pieces: _Pieces, rows: range) -> None:
-        """Adds the rows to those of the mini-batch."""
-        a, b = self._ends[rows.start], self._ends[rows.stop]
+    def _lengths_of(self, key: int) -> list[int]:
+        """Returns how many ids each row of a key has."""
+        if not self._lengths:
+            return [1] * self._rows
+        return self._lengths.cast("i")[key * self._rows : (key + 1) * self._rows].tolist()
+
+    def add_to(self, pieces: _Pieces, key: int) -> None:
+        """Adds the rows of a key to those of the mini-batch."""
+        a, b = self._ends[key], self._ends[key + 1]
         pieces.add("kjt.values", self._values[a * self._size : b * self._size])
         pieces.add("kjt.weights", self._weights[4 * a : 4 * b])
-        pieces.add("kjt.lengths", self._lengths[4 * rows.start : 4 * rows.stop])
+        pieces.add("kjt.lengths", self._lengths[4 * key * self._rows : 4 * (key + 1) * self._rows])
 
-    def bits(self, row: int) -> tuple[bytes, bytes]:
-        """Returns the bytes of a row's ids and of their weights."""
-        a, b = self._ends[row], self._ends[row + 1]
-        return bytes(self._values[a * self._size : b * self._size]), bytes(self._weights[4 * a : 4 * b])
+    def cells(self, key: int) -> tuple[list[bytes], list[bytes]]:
+        """Returns the bytes of the ids of each row of a key, and those of their weights."""
+        a, b = self._ends[key], self._ends[key + 1]
+        ids, weights = bytes(self._values[a * self._size : b * self._size]), bytes(self._weights[4 * a : 4 * b])
+        ends = list(accumulate(self._lengths_of(key), initial=0))
+        spans = list(zip(ends, ends[1:]))
+        weighted = [weights[4 * i : 4 * j] for i, j in spans] if weights else [b""] * self._rows
+        return [ids[i * self._size : j * self._size] for i, j in spans], weighted
 
 
 def join(parts: Sequence[MiniBatch], memory: Callable[[int], memoryview]) -> MiniBatch:
@@ -102,31 +111,35 @@ def _join_keys(schema: Schema, parts: Sequence[_Part], pieces: _Pieces) -> list[
     for number, group in groupby(enumerate(schema.keys), key=lambda x: x[1].set):
         keys = [k for k, _ in group]
         if number:
-            rows = [(p, r) for p in parts for r in range(p.rows)]
-            firsts, inverse = _different(rows, keys)
-            unique.append(len(firsts))
-            pieces.add("kjt.inverse", memoryview(inverse).cast("B"))
-            for k in keys:
-                for p, r in firsts:
-                    p.add_to(pieces, range(k * p.rows + r, k * p.rows + r + 1))
-        else:
-            for k in keys:
-                for p in parts:
-                    p.add_to(pieces, range(k * p.rows, (k + 1) * p.rows))
+            unique.append(_deduplicate(schema, parts, keys, pieces))
+            continue
+        for k in keys:
+            for p in parts:
+                p.add_to(pieces, k)
     return unique
 
 
-def _different(
-    rows: Sequence[tuple[_Part, int]], keys: Sequence[int]
-) -> tuple[list[tuple[_Part, int]], "array[int]"]:
-    """Returns the rows that differ in these keys from every row before them, and for each row which of them it equals.
+def _deduplicate(schema: Schema, parts: Sequence[_Part], keys: Sequence[int], pieces: _Pieces) -> int:
+    """Adds the tensors of a set of keys, which have each different row once, in the order in which rows first appear.
+    Returns how many different rows there are.
     """
-    seen: dict[tuple[tuple[bytes, bytes], ...], int] = {}
-    firsts: list[tuple[_Part, int]] = []
+    columns: list[list[bytes]] = []  # of each key the ids of every row, and the weights of every row
+    for k in keys:
+        for of_parts in zip(*(p.cells(k) for p in parts)):
+            columns.append([cell for cells in of_parts for cell in cells])
+    seen: dict[tuple[bytes, ...], int] = {}
+    firsts: list[int] = []
     inverse = array("i")
-    for p, r in rows:
-        number = seen.setdefault(tuple(p.bits(k * p.rows + r) for k in keys), len(seen))
+    for r, row in enumerate(zip(*columns)):
+        number = seen.setdefault(row, len(seen))
         if number == len(firsts):
-            firsts.append((p, r))
+            firsts.append(r)
         inverse.append(number)
-    return firsts, inverse
+    pieces.add("kjt.inverse", memoryview(inverse).cast("B"))
+    for ids, weights in zip(columns[::2], columns[1::2]):
+        different = [ids[r] for r in firsts]
+        pieces.add("kjt.values", memoryview(b"".join(different)))
+        pieces.add("kjt.weights", memoryview(b"".join([weights[r] for r in firsts])))
+        lengths = array("i", [len(x) // _ID_BYTES[schema.ids] for x in different])
+        pieces.add("kjt.lengths", memoryview(lengths).cast("B"))
+    return len(firsts)
