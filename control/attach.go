@@ -120,6 +120,11 @@ func (c *attachCall) tryAttach() (resp *apiv1.AttachResponse, changed <-chan str
 		return nil, nil, err
 	}
 	c.job = j
+	if j.Plan.Boundary != dataset.BoundaryPartition && !c.req.Joins {
+		return nil, nil, connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("the mini-batches of job %s go on "+
+			"across partitions (boundary %v), and this launcher does not join their fragments: upgrade the launcher", j.ID,
+			j.Plan.Boundary))
+	}
 	now := time.Now()
 	at, err := l.mu.machine.Attach(j.Job, machine.AttachRequest{
 		Rank: c.req.Rank, Run: c.run, Token: c.token, Resumes: c.req.Resume, AnnouncesEnd: c.req.SaysDone,

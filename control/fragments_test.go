@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -27,7 +28,7 @@ func attachJoiner(t testing.TB, c *client, id string) *joiner {
 	k := &joiner{consumer: newConsumer(t, c, id, 0), has: map[uint64]bool{}, acknowledged: map[uint64]bool{}}
 	k.fetched = map[uint64]bool{}
 	r, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.AttachResponse, error) {
-		return m.Attach(ctx, &apiv1.AttachRequest{Id: id})
+		return m.Attach(ctx, &apiv1.AttachRequest{Id: id, Joins: true})
 	})
 	require.NoError(t, err)
 	k.session, k.epoch, k.owned = r.Session, r.Epoch, r.Owned
@@ -115,6 +116,9 @@ func TestMiniBatchesOfSeveralPartitions(t *testing.T) {
 	assert.Equal(t, miniBatches, st.Minibatches)
 	assert.Zero(t, st.LeftOutRows)
 
+	err := newConsumer(t, c, st.Id, 0).attach(nil)
+	assert.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(err), "%v", err)
+	assert.ErrorContains(t, err, "upgrade the launcher")
 	k := attachJoiner(t, c, st.Id)
 	require.Equal(t, miniBatches, k.plan.MiniBatches())
 	require.Greater(t, k.plan.Fragments(), miniBatches)

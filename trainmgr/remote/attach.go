@@ -216,6 +216,7 @@ func (r *rank) attach(ctx context.Context, id string, token []byte, resume bool)
 		var err error
 		resp, err = invoke(ctx, r.client, attachTime, controlClient.Attach, &apiv1.AttachRequest{
 			Id: id, Rank: r.options.Rank, Token: token, SaysDone: true, Run: r.options.Run, Resume: resume,
+			Joins: true,
 		})
 		waits = waitsLong(err)
 		if err != nil && (!waits || ctx.Err() != nil) {

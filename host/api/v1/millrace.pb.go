@@ -5923,7 +5923,10 @@ type AttachRequest struct {
 	// launcher has no name for its run, and nothing is checked.
 	Run string `protobuf:"bytes,5,opt,name=run,proto3" json:"run,omitempty"`
 	// The caller continues from the state of the ledger, even if another run acknowledged mini-batches of the rank.
-	Resume        bool `protobuf:"varint,6,opt,name=resume,proto3" json:"resume,omitempty"`
+	Resume bool `protobuf:"varint,6,opt,name=resume,proto3" json:"resume,omitempty"`
+	// The caller joins the fragments of mini-batches. Without it Attach to a job with the boundary none is refused with
+	// failed_precondition: a launcher that is older than fragments would take their numbers for those of mini-batches.
+	Joins         bool `protobuf:"varint,7,opt,name=joins,proto3" json:"joins,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5996,6 +5999,13 @@ func (x *AttachRequest) GetRun() string {
 func (x *AttachRequest) GetResume() bool {
 	if x != nil {
 		return x.Resume
+	}
+	return false
+}
+
+func (x *AttachRequest) GetJoins() bool {
+	if x != nil {
+		return x.Joins
 	}
 	return false
 }
@@ -8019,14 +8029,15 @@ const file_millrace_proto_rawDesc = "" +
 	"\x10DecisionsRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"1\n" +
 	"\x11DecisionsResponse\x12\x1c\n" +
-	"\tdecisions\x18\x01 \x03(\tR\tdecisions\"\x90\x01\n" +
+	"\tdecisions\x18\x01 \x03(\tR\tdecisions\"\xa6\x01\n" +
 	"\rAttachRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x14\n" +
 	"\x05token\x18\x03 \x01(\fR\x05token\x12\x1b\n" +
 	"\tsays_done\x18\x04 \x01(\bR\bsaysDone\x12\x10\n" +
 	"\x03run\x18\x05 \x01(\tR\x03run\x12\x16\n" +
-	"\x06resume\x18\x06 \x01(\bR\x06resume\"\xc0\x01\n" +
+	"\x06resume\x18\x06 \x01(\bR\x06resume\x12\x14\n" +
+	"\x05joins\x18\a \x01(\bR\x05joins\"\xc0\x01\n" +
 	"\x0ePartlyConsumed\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x14\n" +

@@ -134,7 +134,7 @@ class Session(Consumption):
     # --- attaching ----------------------------------------------------------------------------------------------------
 
     def _attach(self, token: Optional[bytes]) -> dict[str, Any]:
-        message: dict[str, Any] = {"id": self.id, "rank": self.rank, "run": self._run}
+        message: dict[str, Any] = {"id": self.id, "rank": self.rank, "run": self._run, "joins": True}
         if self._resume:
             message["resume"] = True
         if token is not None:
