@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import random
 import struct
@@ -121,8 +122,8 @@ class Joining(unittest.TestCase):
 
 class Frames(unittest.TestCase):
     def test_the_frame_of_the_go_side(self) -> None:
-        text = pathlib.Path(__file__).parents[2].joinpath("tensor/testdata/frame.v4.hex").read_text()
-        raw = bytes.fromhex("".join(text.split()))
+        repository = pathlib.Path(os.environ.get("MILLRACE_REPOSITORY") or pathlib.Path(__file__).parents[3])
+        raw = bytes.fromhex((repository / "sdk" / "tensor" / "testdata" / "frame.v4.hex").read_text())
         mb = frame.decode(raw, check=True).validate()
         self.assertIsNotNone(mb.fragment)
         tensors = {e.name: mb.content(e.name) for e in mb.extents}
