@@ -56,6 +56,30 @@ func makeBatch(name tensor.Name, rows int) *tensor.MiniBatch {
 	return mb
 }
 
+// makeFragment makes what every node makes for a fragment of an epoch.
+func (c *cluster) makeFragment(epoch, number uint64) (*tensor.MiniBatch, error) {
+	f, err := c.plan[epoch].Fragment(number)
+	if err != nil {
+		return nil, err
+	}
+	planned, err := c.plan[epoch].MiniBatch(f.MiniBatch)
+	if err != nil {
+		return nil, err
+	}
+	whole := makeBatch(tensor.Name{Job: c.digest, Epoch: epoch, Number: f.MiniBatch}, planned.Rows)
+	if planned.Fragments == 1 {
+		return whole, nil
+	}
+	part := makeBatch(whole.Name, f.Rows)
+	part.Fragment = tensor.Fragment{Index: int(number - planned.FirstFragment), Of: planned.Fragments}
+	from, to := f.Offset, f.Offset+f.Rows
+	copy(part.Label, whole.Label[from:to])
+	copy(part.Dense, whole.Dense[2*from:2*to])
+	copy(part.Values64, whole.Values64[from:to])
+	copy(part.Values64[f.Rows:], whole.Values64[whole.Rows+2*from:whole.Rows+2*to])
+	return part, nil
+}
+
 // cluster is a control plane and nodes that are as simple as they can be: one lock, one loop, no drives.
 type cluster struct {
 	apiv1connect.UnimplementedControlHandler
@@ -130,6 +154,7 @@ type clusterOptions struct {
 	order  string
 	nodes  int
 	unix   bool
+	across bool // Mini-batches go on across partitions, each of which is one split or several.
 }
 
 func newCluster(t testing.TB, o clusterOptions) *cluster {
@@ -138,6 +163,9 @@ func newCluster(t testing.TB, o clusterOptions) *cluster {
 	c.spec = &apiv1.JobSpec{Name: "job", Pipeline: []byte("name: t"), Epochs: max(o.epochs, 1), Ranks: max(o.ranks, 1),
 		Order: o.order, Plan: &apiv1.PlanOptions{Batch: o.batch, SplitBatches: o.split, Seed: 3}}
 	c.digest = sha256.Sum256([]byte("a job"))
+	if o.across {
+		c.spec.Plan.Boundary = dataset.BoundaryNone.String()
+	}
 	var parts []dataset.Partition
 	for i := range max(o.parts, 1) {
 		parts = append(parts, dataset.Partition{Name: fmt.Sprintf("part-%d", i), Bytes: 1, Rows: o.rows,
@@ -448,15 +476,17 @@ func (c *cluster) finished(r *fakeRank) bool {
 	return true
 }
 
-// next makes a grant of the first numbers that are neither delivered nor out, on the nodes in turn.
+// next makes a grant of the first fragments that are neither delivered nor out, on the nodes in turn.
 func (c *cluster) next(r *fakeRank) *apiv1.Grant {
+	plan := c.plan[r.epoch]
 	out := func(n uint64) bool {
 		for _, g := range r.leases {
 			if g.From <= n && n < g.To {
 				return true
 			}
 		}
-		return r.delivered.Acked(n)
+		f, _ := plan.Fragment(n)
+		return r.delivered.Acked(f.MiniBatch)
 	}
 	var node *fakeNode
 	for range c.nodes {
@@ -473,13 +503,14 @@ func (c *cluster) next(r *fakeRank) *apiv1.Grant {
 	if node == nil {
 		return nil
 	}
-	for _, o := range r.owned {
+	for _, owned := range r.owned {
+		o := plan.FragmentsOf(owned)
 		for n := o.From; n < o.To; n++ {
 			if out(n) {
 				continue
 			}
-			mb, _ := c.plan[r.epoch].Fragment(n)
-			s, _ := c.plan[r.epoch].Split(mb.Split)
+			f, _ := plan.Fragment(n)
+			s, _ := plan.Split(f.Split)
 			to := n + 1
 			for to < min(o.To, s.FirstFragment+uint64(s.Fragments)) && !out(to) {
 				to++
@@ -676,7 +707,7 @@ func (n *fakeNode) miniBatch(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "not_found", "no such job or drive: "+r.URL.String())
 		return
 	}
-	mb, err := n.c.plan[epoch].MiniBatch(number)
+	mb, err := n.c.makeFragment(epoch, number)
 	if err != nil {
 		refuse(w, http.StatusNotFound, "not_found", err.Error())
 		return
@@ -687,8 +718,7 @@ func (n *fakeNode) miniBatch(w http.ResponseWriter, r *http.Request) {
 			r.Header.Get(apiv1.TicketHeader)))
 		return
 	}
-	frame, err := tensor.AppendFrame(nil, makeBatch(tensor.Name{Job: n.c.digest, Epoch: epoch, Number: number},
-		mb.Rows))
+	frame, err := tensor.AppendFrame(nil, mb)
 	if err != nil {
 		panic(err)
 	}
