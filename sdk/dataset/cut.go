@@ -1,6 +1,9 @@
 package dataset
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 const (
 	// maxGroupRows is the most rows of a split that is a row group of its own.
@@ -26,14 +29,15 @@ func newCutter(o Options, most int) cutter {
 
 // cut appends the end of each split of a partition. Without row groups every split but the last has splitRows.
 func (c cutter) cut(ends []int64, rows int64, groups []int64) ([]int64, error) {
-	longest := c.splitRows
+	longest, expected := c.splitRows, rows/c.splitRows
 	if len(groups) > 0 {
-		longest = max(c.splitRows+c.half, c.largest)
+		longest, expected = max(c.splitRows+c.half, c.largest), min(expected, int64(len(groups)))
 	}
 	// Ends that do not fit are refused before the memory of all the others is spent on them.
 	if rows/longest > int64(c.limit-len(ends)) {
 		return nil, tooManySplits(c.limit)
 	}
+	ends = slices.Grow(ends, int(expected))
 	groupEnd, next := int64(0), 0 // groups before next end at groupEnd
 	for at := int64(0); at < rows; {
 		for groupEnd <= at && next < len(groups) {
