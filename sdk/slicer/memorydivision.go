@@ -8,7 +8,8 @@ type memoryDivision struct {
 	arena    *arena
 	output   *output
 
-	windowGrowth float64 // room for a window beyond its wants, for the bytes behind it
+	mostRowGroups int     // most row groups of one mini-batch of the run
+	windowGrowth  float64 // room for a window beyond its wants, for the bytes behind it
 
 	// mostResident is the largest footprint that was kept resident where the memory does not hold everything.
 	mostResident footprint
@@ -22,6 +23,9 @@ type memoryDivision struct {
 // input.
 func (s *memoryDivision) divideMemory(f footprint, everything bool) {
 	s.arena.dropAllChunks(s.surveyor.columns)
+	if everything {
+		f = s.withFurtherRowGroups(f)
+	}
 	rest := s.arena.freeBytes() - f.totalBytes()
 	s.windowGrowth = 1
 	if everything {
@@ -37,6 +41,21 @@ func (s *memoryDivision) divideMemory(f footprint, everything bool) {
 		rest = 0
 	}
 	s.arena.setAreaSizes(f.input+roundDownToGrain(rest), f.dict, f.scratch)
+}
+
+// withFurtherRowGroups adds to the footprint of the mini-batch in the making the dictionaries and unpacked pages of the
+// further row groups that another mini-batch of the run has, if the memory holds these and their windows too. Row
+// groups are taken for alike. A mini-batch then goes on into the next row group in the same areas: dividing the memory
+// there would lose the bytes of the row group that ends.
+func (s *memoryDivision) withFurtherRowGroups(f footprint) footprint {
+	have := uint64(len(s.surveyor.batch.rowGroups))
+	further := uint64(s.mostRowGroups) - have
+	dict, room := roundUpToGrain(f.dict/have)*further, roundUpToGrain(f.scratch/have)*further
+	whole := f.plus(footprint{roundUpToGrain(f.input/have) * further, dict, room})
+	if !whole.fitsInto(s.arena.freeBytes()) {
+		return f
+	}
+	return footprint{f.input, f.dict + dict, f.scratch + room}
 }
 
 // shareMemory divides the memory for as many portions as it holds, or for the next one alone.

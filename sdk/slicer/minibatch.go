@@ -36,6 +36,22 @@ func (b *miniBatch) beginRows(first int64, rows uint32, p *partition.Partition) 
 	}
 }
 
+// mostRowGroups returns the most row groups in which one mini-batch of a run of rows lies, empty ones included.
+func mostRowGroups(p *partition.Partition, r Rows) int {
+	groups, most, batch, end := p.RowGroups(), 1, int64(r.Batch), r.First+r.Count
+	begin := r.First // of a mini-batch
+	if r.FirstBatch > 0 {
+		begin -= batch - int64(r.FirstBatch) // as if the first one were whole
+	}
+	for g := p.RowGroupOf(r.First); g < len(groups) && groups[g].First < end; {
+		begin += (groups[g].End() - 1 - begin) / batch * batch // The row group's last row is in this mini-batch.
+		last := p.RowGroupOf(min(begin+batch, end) - 1)
+		most = max(most, last-g+1)
+		g = max(last, g+1)
+	}
+	return most
+}
+
 // portion is the remaining work of one chunk for a mini-batch.
 type portion struct {
 	chunk       *chunk

@@ -97,6 +97,7 @@ func New(c Config, p *partition.Partition, rows Rows) (*Slicer, error) {
 	s.starter = starter{columns: &s.columns, batch: &s.batch, arena: &s.arena, direct: c.Options.Direct}
 	s.output = output{columns: &s.columns, batch: &s.batch, arena: &s.arena, ringBuffers: max(c.Options.Buffers, 1)}
 	s.memoryDivision = memoryDivision{surveyor: &s.surveyor, arena: &s.arena, output: &s.output}
+	s.memoryDivision.mostRowGroups = mostRowGroups(p, rows)
 	s.builder = builder{
 		memoryDivision: &s.memoryDivision, batch: &s.batch, maxTasks: c.Program.MaxTasks, maxMoves: c.Limits.Moves,
 		joining: joining{coalesce: c.Options.Coalesce, gap: c.Options.Gap},
