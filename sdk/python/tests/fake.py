@@ -685,6 +685,8 @@ class Cluster:
                     "aborted",
                     f"job rm1 has ended ({ledger.state}): submit it again, with the trainer's token as resume",
                 )
+            if ledger.boundary == "none" and not m.get("joins"):
+                raise Refusal(400, "failed_precondition", "the launcher joins no fragments: upgrade it")
             return ledger.attach(
                 m.get("rank", 0), base64.b64decode(m.get("token", "")), m.get("run", ""), m.get("resume", False)
             )
