@@ -50,10 +50,10 @@
 // others are joined when their last fragment has come.
 //
 // Fragments that wait count in Options.QueueBytes. A queue that is full of them still takes what the trainer needs
-// next: package inputqueue has the rule. How many of them there can be follows from how far the splits run ahead: in
-// deterministic order splits start in the plan's order, and in the order fastest within four splits, for each stream
-// of the drives, of the first split that is not done. A split has at most two fragments that wait, its first and its
-// last. So a job keeps at most so many mini-batches as there are such splits, beside what fits the queue; while a
+// next: package inputqueue has the rule. How many there are follows from which splits have started. Only a split under
+// way, and the ends of a run of splits that follow one another, can have a fragment that waits. In deterministic order
+// splits start in the plan's order, so that there is one run. In the order fastest there are at most four runs for each
+// stream of the drives. So with S streams a job keeps at most 10 S + 1 mini-batches beside what fits the queue. While a
 // mini-batch is joined its fragments are in memory, too.
 //
 // # Concurrency

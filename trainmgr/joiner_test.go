@@ -153,7 +153,8 @@ func deliverJoined(rt *rapid.T, storage api.Storage, o Options, stop int,
 	}
 	const miniBatchBytes = 10 * (4 + 8)
 	for _, queue := range j.tally.epochs {
-		most := o.QueueBytes + int64(j.source.(*storageSource).splitsAhead()+2)*miniBatchBytes
+		runs := j.source.(*storageSource).maxRuns()
+		most := o.QueueBytes + int64(2*runs+2*runs/streamRuns+1)*miniBatchBytes
 		require.LessOrEqual(rt, queue.MaxBytes, most)
 		require.Zero(rt, queue.Bytes)
 	}

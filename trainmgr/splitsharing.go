@@ -488,7 +488,7 @@ func (s *sharedPieces) welcome(drive api.Drive) {
 	s.schedule.AddWorker(remoteGroup, drive.Streams, held)
 	s.drives = append(s.drives, drive)
 	s.source.data.Drives = slices.Insert(s.source.data.Drives, 0, drive) // for the next epoch
-	s.schedule.LimitAhead(s.source.splitsAhead())
+	s.schedule.LimitRuns(s.source.maxRuns())
 	share := s.splitSharing
 	share.mu.Lock()
 	defer share.mu.Unlock()

@@ -100,7 +100,7 @@ func (s *storageSource) Begin(ctx context.Context, epoch *Epoch, delivery Delive
 	} else {
 		pieces.schedule = allocation.NewSchedule(planOrder, s.allocated.Drives, streams)
 	}
-	pieces.schedule.LimitAhead(s.splitsAhead())
+	pieces.schedule.LimitRuns(s.maxRuns())
 	for split := range epoch.Plan.All() {
 		end := split.End()
 		from, ok := delivery.Pending(split.FirstFragment)
@@ -125,21 +125,20 @@ func (s *storageSource) Begin(ctx context.Context, epoch *Epoch, delivery Delive
 	return pieces, nil
 }
 
-// streamSplitsAhead is how many splits may be under way, or have ended before an earlier one, for each stream of the
-// drives, if mini-batches are joined from several splits. Fragments of those splits wait for their partners. With four,
-// a drive whose splits come anywhere in the sequence seldom waits for its turn.
-const streamSplitsAhead = 4
+// streamRuns is how many runs of started splits there may be for each stream of the drives, if mini-batches are joined
+// from several splits: fragments at the ends of a run wait for their partners. With four, a drive whose splits come
+// anywhere in the sequence seldom waits for its turn.
+const streamRuns = 4
 
-// splitsAhead returns how far the schedule may run ahead of the first split that is not done; 0: any number of splits,
-// since no mini-batch is joined.
-func (s *storageSource) splitsAhead() (splits int) {
+// maxRuns returns how many runs of started splits there may be; 0: any number, since no mini-batch is joined.
+func (s *storageSource) maxRuns() (runs int) {
 	if s.options.Boundary == dataset.BoundaryPartition {
 		return 0
 	}
 	for _, drive := range s.data.Drives {
-		splits += streamSplitsAhead * max(drive.Streams, 1)
+		runs += streamRuns * max(drive.Streams, 1)
 	}
-	return splits
+	return runs
 }
 
 // storagePieces hands out the splits that the schedule starts.

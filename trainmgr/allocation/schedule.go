@@ -11,8 +11,10 @@ import (
 // At most limit workers run at once, each with at most its own number of splits at a time. In free order a running
 // worker goes on with the splits that it holds until none is left; then the worker with the most rows left takes its
 // place. In plan order splits start strictly in the plan's order, so that the split whose mini-batches the trainer
-// waits for always runs. Free order with LimitAhead lies between the two: the first split that is not done runs or is
-// the next of its holders, and no worker runs far ahead of it.
+// waits for always runs.
+//
+// Where neighbouring splits share a mini-batch, what was made of it waits for the neighbour. LimitRuns bounds how much
+// waits in free order: the splits that have started lie in few runs, and only the ends of a run wait.
 //
 // Where the limit is lowered, those workers go on that have the most rows left. Each of the others ends the splits that
 // it runs and starts no other, until it is idle: then it waits for its turn.
@@ -21,7 +23,8 @@ import (
 // split. A schedule begins with group 0.
 type Schedule struct {
 	planOrder    bool
-	ahead        int   // In free order, splits start only among this many from the first undone one on; 0: any.
+	maxRuns      int   // In free order, the started splits lie in no more runs than this; 0: any number.
+	runs         int   // Started splits that follow one another in plan order are one run.
 	limits       []int // workers at once, by group
 	workers      []scheduledWorker
 	splits       []scheduledSplit
@@ -78,10 +81,11 @@ func (s *Schedule) AddGroup(limit int, concurrency []int) (group int) {
 	return group
 }
 
-// LimitAhead bounds how far a schedule in free order runs ahead. Only the given number of splits may start, counted in
-// plan order from the first split that is not done; 0 means any. A worker whose next split comes later waits. If
-// several workers could take another's place, the one whose next split comes first does.
-func (s *Schedule) LimitAhead(splits int) { s.ahead = splits }
+// LimitRuns bounds the runs of started splits, running or done, in a schedule in free order: splits that follow one
+// another in plan order are one run. 0 means any number. A worker whose next split would begin one run too many waits.
+// The first pending split may always start: it follows the first run. If several workers could take another's place,
+// the one whose next split comes first does.
+func (s *Schedule) LimitRuns(runs int) { s.maxRuns = runs }
 
 // Add appends a pending split in plan order and returns its index. holders are the indices of the workers that hold it.
 func (s *Schedule) Add(rows int64, holders []int) (split int) {
@@ -109,7 +113,7 @@ func (s *Schedule) StartIn(group int) (split, worker int, ok bool) {
 	}
 	for w := range s.workers {
 		if running := s.workers[w].running; running > 0 && running < s.workers[w].concurrency && s.usable(w, group) {
-			if next := s.nextPending(w); next >= 0 && s.isNear(next) {
+			if next := s.nextPending(w); next >= 0 && s.fits(next) {
 				return s.markRunning(next, w)
 			}
 		}
@@ -120,7 +124,7 @@ func (s *Schedule) StartIn(group int) (split, worker int, ok bool) {
 	best := -1
 	for w := range s.workers {
 		candidate := &s.workers[w]
-		if s.usable(w, group) && candidate.running == 0 && candidate.pendingRows > 0 && s.isNear(s.nextPending(w)) &&
+		if s.usable(w, group) && candidate.running == 0 && candidate.pendingRows > 0 && s.fits(s.nextPending(w)) &&
 			(best < 0 || s.startsBefore(w, best)) {
 			best = w
 		}
@@ -131,16 +135,38 @@ func (s *Schedule) StartIn(group int) (split, worker int, ok bool) {
 	return s.markRunning(s.nextPending(best), best)
 }
 
-// isNear reports whether a pending split may start as far as LimitAhead goes.
-func (s *Schedule) isNear(split int) bool { return s.ahead == 0 || split-s.undone() < s.ahead }
+// fits reports whether a pending split may start as far as LimitRuns goes.
+func (s *Schedule) fits(split int) bool {
+	return s.maxRuns == 0 || s.runs+s.addedRuns(split) <= s.maxRuns || split == s.skipStarted()
+}
+
+// addedRuns returns by how many the runs become more if a pending split starts: by one, less one for each neighbour
+// that has started.
+func (s *Schedule) addedRuns(split int) int {
+	added := 1
+	for _, neighbour := range []int{split - 1, split + 1} {
+		if neighbour >= 0 && neighbour < len(s.splits) && s.splits[neighbour].state != splitPending {
+			added--
+		}
+	}
+	return added
+}
 
 // startsBefore reports whether, of two idle workers with pending splits, the first is to start: it has more rows left,
-// or with LimitAhead its next split comes first.
+// or with LimitRuns its next split comes first.
 func (s *Schedule) startsBefore(a, b int) bool {
-	if s.ahead > 0 {
+	if s.maxRuns > 0 {
 		return s.nextPending(a) < s.nextPending(b)
 	}
 	return s.workers[a].pendingRows > s.workers[b].pendingRows
+}
+
+// skipStarted returns the first pending split. There must be one.
+func (s *Schedule) skipStarted() int {
+	for s.splits[s.firstPending].state != splitPending {
+		s.firstPending++
+	}
+	return s.firstPending
 }
 
 // undone returns the first split that is not done. There must be one.
@@ -153,14 +179,12 @@ func (s *Schedule) undone() int {
 
 // startInPlanOrder starts the first pending split if a worker of the group that holds it is free.
 func (s *Schedule) startInPlanOrder(group int) (split, worker int, ok bool) {
-	for s.splits[s.firstPending].state != splitPending {
-		s.firstPending++
-	}
-	worker = s.freeHolder(group, s.splits[s.firstPending].holders)
+	first := s.skipStarted()
+	worker = s.freeHolder(group, s.splits[first].holders)
 	if worker < 0 {
 		return 0, 0, false
 	}
-	return s.markRunning(s.firstPending, worker)
+	return s.markRunning(first, worker)
 }
 
 // End marks a running split as done.
@@ -187,6 +211,7 @@ func (s *Schedule) Return(split int) {
 	}
 	s.firstPending = min(s.firstPending, split)
 	s.firstUndone = min(s.firstUndone, split)
+	s.runs -= s.addedRuns(split)
 	s.pending++
 }
 
@@ -266,19 +291,16 @@ func (s *Schedule) CanServe(group int) bool {
 			return w.group == group && !w.suspended && w.pendingRows > 0
 		})
 	}
-	for s.splits[s.firstPending].state != splitPending {
-		s.firstPending++
-	}
-	return slices.ContainsFunc(s.splits[s.firstPending].holders, func(w int) bool {
+	return slices.ContainsFunc(s.splits[s.skipStarted()].holders, func(w int) bool {
 		return s.workers[w].group == group && !s.workers[w].suspended
 	})
 }
 
-// Stalled reports whether, in plan order or with LimitAhead, the first pending split precedes every running split. In
-// plan order no running split can then bring the mini-batch that the trainer waits for next; with LimitAhead the
-// schedule may be as far ahead of that split as it is allowed. A split that was returned can stall the schedule.
+// Stalled reports whether, in plan order or with LimitRuns, the first pending split precedes every running split. In
+// plan order no running split can then bring the mini-batch that the trainer waits for next; with LimitRuns the splits
+// that may still start may all be after it. A split that was returned can stall the schedule.
 func (s *Schedule) Stalled() bool {
-	if !s.planOrder && s.ahead == 0 || s.pending == 0 {
+	if !s.planOrder && s.maxRuns == 0 || s.pending == 0 {
 		return false
 	}
 	return s.splits[s.undone()].state == splitPending
@@ -335,6 +357,7 @@ func (s *Schedule) nextPending(worker int) int {
 // markRunning notes that the worker runs the split, and subtracts the split's rows from the pending rows of every
 // holder.
 func (s *Schedule) markRunning(split, worker int) (int, int, bool) {
+	s.runs += s.addedRuns(split)
 	started := &s.splits[split]
 	started.state, started.worker = splitRunning, worker
 	s.workers[worker].running++

@@ -1,7 +1,7 @@
 package allocation
 
 import (
-	"slices"
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -95,20 +95,50 @@ func TestScheduleStarts(t *testing.T) {
 	}
 }
 
-// TestScheduleRunsAheadOnlySoFar: worker 1, whose splits take long, has splits 1 and 4, and worker 0 the others.
-func TestScheduleRunsAheadOnlySoFar(t *testing.T) {
-	all := []int{0, 2, 3, 5}
-	for ahead, want := range map[int][]int{0: all, 1: all[:1], 2: all[:2], 3: all[:3], 4: all[:3], 5: all} {
+// runsOf counts the runs of n splits of which some have started.
+func runsOf(n int, started map[int]bool) (runs int) {
+	for split := range n {
+		if started[split] && (split == 0 || !started[split-1]) {
+			runs++
+		}
+	}
+	return runs
+}
+
+// TestScheduleLimitsRuns has a worker 1 that ends no split. Every other split is its own, or the second half of all.
+func TestScheduleLimitsRuns(t *testing.T) {
+	const splits = 12
+	odd, last := func(n int) bool { return n%2 == 1 }, func(n int) bool { return n >= 6 }
+	for name, c := range map[string]struct {
+		runs   int
+		others func(split int) bool // those of worker 1
+		want   []int                // splits that worker 0 makes
+		idle   bool                 // Worker 1 waits at first.
+	}{
+		"no limit":               {0, odd, []int{0, 2, 4, 6, 8, 10}, false},
+		"one run":                {1, odd, []int{0, 2}, false},
+		"two runs":               {2, odd, []int{0, 2, 4}, false},
+		"three runs":             {3, odd, []int{0, 2, 4, 6}, false},
+		"each goes on, two runs": {2, last, []int{0, 1, 2, 3, 4, 5}, false},
+		"each goes on, one run":  {1, last, []int{0, 1, 2, 3, 4, 5}, true},
+	} {
 		s := NewSchedule(false, 2, []int{1, 1})
-		s.LimitAhead(ahead)
-		for split := range 6 {
-			s.Add(10, []int{map[bool]int{true: 1}[split == 1 || split == 4]})
+		s.LimitRuns(c.runs)
+		for split := range splits {
+			worker := 0
+			if c.others(split) {
+				worker = 1
+			}
+			s.Add(10, []int{worker})
 		}
 		var made []int
-		for {
+		for round := 0; ; round++ {
 			started := startAll(s)
 			if len(started) == 0 {
 				break
+			}
+			if round == 0 {
+				require.Equal(t, c.idle, len(started) == 1, name)
 			}
 			for _, x := range started {
 				if x.worker == 0 {
@@ -117,8 +147,7 @@ func TestScheduleRunsAheadOnlySoFar(t *testing.T) {
 				}
 			}
 		}
-		require.Equal(t, want, made, "ahead %d", ahead)
-		require.False(t, s.Stalled())
+		require.Equal(t, c.want, made, name)
 	}
 }
 
@@ -129,10 +158,10 @@ func TestScheduleProperties(t *testing.T) {
 		ordered := rapid.Bool().Draw(t, "ordered")
 		concurrency := rapid.SliceOfN(rapid.IntRange(1, 3), workers, workers).Draw(t, "concurrency")
 		s := NewSchedule(ordered, limit, concurrency)
-		ahead := 0
+		runs := 0
 		if !ordered {
-			ahead = rapid.IntRange(0, 6).Draw(t, "ahead")
-			s.LimitAhead(ahead)
+			runs = rapid.IntRange(0, 4).Draw(t, "runs")
+			s.LimitRuns(runs)
 		}
 		n := rapid.IntRange(0, 40).Draw(t, "splits")
 		for range n {
@@ -141,7 +170,7 @@ func TestScheduleProperties(t *testing.T) {
 		}
 		seen := map[int]bool{}
 		var running []started
-		lastStart, firstUndone := -1, 0
+		lastStart := -1
 		for !s.ended() {
 			for _, st := range startAll(s) {
 				require.False(t, seen[st.split], "split %d started twice", st.split)
@@ -150,7 +179,6 @@ func TestScheduleProperties(t *testing.T) {
 					require.Equal(t, lastStart+1, st.split)
 					lastStart = st.split
 				}
-				require.True(t, ahead == 0 || st.split < firstUndone+ahead, "split %d with %d undone", st.split, firstUndone)
 				running = append(running, st)
 				per := 0
 				for _, r := range running {
@@ -160,14 +188,14 @@ func TestScheduleProperties(t *testing.T) {
 				}
 				require.LessOrEqual(t, per, concurrency[st.worker])
 			}
+			if runs > 0 {
+				require.LessOrEqual(t, runsOf(n, seen), runs+1, "the first split begins a run of its own")
+			}
 			require.LessOrEqual(t, s.Active(0), limit)
 			require.NotEmpty(t, running, "nothing runs and not all is done")
 			i := rapid.IntRange(0, len(running)-1).Draw(t, "end")
 			s.End(running[i].split)
 			running = append(running[:i], running[i+1:]...)
-			for seen[firstUndone] && !slices.ContainsFunc(running, func(r started) bool { return r.split == firstUndone }) {
-				firstUndone++
-			}
 		}
 		require.Len(t, seen, n)
 	})
@@ -179,7 +207,7 @@ func TestScheduleGroups(t *testing.T) {
 		ordered := rapid.Bool().Draw(t, "ordered")
 		s := NewSchedule(ordered, 1, []int{1, 2})
 		if !ordered {
-			s.LimitAhead(rapid.IntRange(0, 4).Draw(t, "ahead"))
+			s.LimitRuns(rapid.IntRange(0, 4).Draw(t, "runs"))
 		}
 		require.Equal(t, 1, s.AddGroup(2, []int{2, 1})) // workers 2 and 3
 		n := rapid.IntRange(1, 30).Draw(t, "splits")
@@ -225,6 +253,11 @@ func TestScheduleGroups(t *testing.T) {
 			require.LessOrEqual(t, s.Active(0), 1)
 			require.LessOrEqual(t, s.Active(1), 3)
 			require.Equal(t, len(running), s.Running())
+			hasStarted := maps.Clone(done)
+			for _, r := range running {
+				hasStarted[r.split] = true
+			}
+			require.Equal(t, runsOf(n, hasStarted), s.runs)
 			if len(running) == 0 || rapid.Bool().Draw(t, "wait") && s.pending > 0 {
 				continue
 			}

@@ -14,9 +14,8 @@
 //   - In free order, while there is no whole mini-batch to take, everything is admitted. Every piece under way goes on
 //     until one of them completes a mini-batch.
 //
-// The queue then exceeds its limit by no more than the mini-batches that the splits under way, and those since the
-// earliest of them, share with one another, and one mini-batch. The owner bounds how far ahead of the earliest split
-// another one starts.
+// The queue then exceeds its limit by no more than the mini-batches of which a fragment has come and another has not,
+// and one mini-batch. Its owner bounds these by the order in which splits start.
 //
 // # Concurrency
 //
