@@ -13,12 +13,13 @@
 // # Fragments
 //
 // A mini-batch whose rows lie in several splits has a fragment in each (dataset.Fragment); with BoundaryPartition every
-// mini-batch is one fragment of the same number. All numbers inside are those of fragments: of shares, leases, splits
-// and records. So are those of a Lease. What a rank says and hears otherwise is numbers of mini-batches: the runs of
-// Acknowledge, tokens, what a rank owns, and the counts of Status. A mini-batch is of one rank, and its fragments become
-// delivered together. A rank fetches every fragment of a lease without waiting for those of a later lease, which may be
-// granted only when the drive has a free stream: a lease of which the rank has everything is reported as fetched, even
-// if its last fragment waits for its mini-batch.
+// mini-batch is one fragment of the same number. Shares, splits, records and leases have numbers of fragments. The runs
+// of Acknowledge, tokens, what a rank owns, and the counts of Status are of mini-batches. A mini-batch belongs to one
+// rank, and its fragments become delivered together.
+//
+// A rank fetches every fragment of a lease without waiting for those of a later lease, since the later lease may need
+// the stream of this one. It reports a lease as fetched when it has every fragment, even if the last one waits for the
+// rest of its mini-batch.
 //
 // # The calls, in order
 //
@@ -110,11 +111,11 @@
 // not answered may be granted again. The launcher, which has delivered them already, drops their mini-batches and
 // acknowledges them again, or it attaches with its token.
 //
-// The fragments of one mini-batch can be in the records of two chunks, or one of them before the mark, and a leader can
-// die when only one record is written. EndRestore takes such a mini-batch back, whose acknowledgement was not answered.
-// The records are not kept in one transaction instead: neighbouring chunks share a mini-batch nearly always, so that one
-// transaction would have all chunks when a rank goes back. A mark that goes back is written after the chunks that it had
-// passed, whose records it had deleted.
+// The fragments of one mini-batch can be in the records of two chunks, or on both sides of the mark, and a leader can
+// die when only one of the records is written. EndRestore takes such a mini-batch back: its acknowledgement was not
+// answered. The two records are not written in one transaction instead, because neighbouring chunks share a mini-batch
+// nearly always, and a rank that goes back would need all chunks in one. A mark that goes back is written after the
+// chunks that it had passed, whose records had been deleted.
 //
 // # Concurrency
 //
