@@ -7,7 +7,7 @@ import random
 import unittest
 from typing import Any, Optional
 
-from millrace import Job, frame
+from millrace import Control, Job, ServiceError, frame
 from millrace.intake import Intake, Lease, Work
 from millrace.nodes import planned_rows
 from millrace.token import Ranges
@@ -150,6 +150,17 @@ class Delivery(unittest.TestCase):
         for make in (other_count, fewer_rows, whole, lengths):
             with self.subTest(make.__name__):
                 self.assertEqual(self.wrong(make), list(range(-(-sum(SPLITS) // 32))))
+
+
+class Submission(unittest.TestCase):
+    def test_a_leader_that_ignores_the_boundary(self) -> None:
+        spec = {"name": "rm1", "pipeline": "name: rm1\n", "plan": {"boundary": "none"}}
+        with Cluster(splits=SPLITS) as c, Control(c.urls) as control:
+            self.assertEqual(control.submit(spec)["id"], "j1")
+        with Cluster() as c, Control(c.urls) as control:
+            with self.assertRaisesRegex(ServiceError, "job j1 has the boundary partition.*upgrade"):
+                control.submit(spec)
+            control.submit({**spec, "plan": {"boundary": "partition"}})
 
 
 class Rules(unittest.TestCase):

@@ -461,7 +461,9 @@ class Control:
             for file in files:
                 file.put(lambda method, message: self.call(method, message, wait=60))
             try:
-                return dict(self.call("SubmitJob", request, wait=30).get("job", {}))
+                status = dict(self.call("SubmitJob", request, wait=30).get("job", {}))
+                _check_boundary(request["spec"], status)
+                return status
             except ServiceError as e:
                 if tries == 0 or "MissingVocabularies" not in e.details:
                     raise
@@ -483,6 +485,24 @@ class Control:
         takes it. Raises the errors of :meth:`call`.
         """
         return unb64(self.call("Checkpoint", {"id": id}).get("token"))
+
+
+def _boundary(spec: Any) -> str:
+    """Returns where the mini-batches of a job's specification end early."""
+    plan = spec.get("plan") if isinstance(spec, Mapping) else None
+    return str(plan.get("boundary") or "partition") if isinstance(plan, Mapping) else "partition"
+
+
+def _check_boundary(spec: Any, status: Mapping[str, Any]) -> None:
+    """Raises ServiceError if a job has another boundary than its specification: an older leader ignores the field."""
+    wanted, made = _boundary(spec), _boundary(status.get("spec"))
+    if wanted != made:
+        raise ServiceError(
+            "unimplemented",
+            f"job {status.get('id')} has the boundary {made}, and {wanted} was asked for: the leader is older than this "
+            "package: cancel the job and upgrade the control plane",
+            "SubmitJob",
+        )
 
 
 def _with_statistics(document: Any, built: Optional[Pipeline], summaries: Mapping[str, str]) -> bytes:
