@@ -18,6 +18,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/internal/wait"
+	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/remote/protocol"
 )
 
@@ -171,6 +172,12 @@ func (c *Client) submit(
 	}
 	if resp.Job == nil {
 		return nil, fmt.Errorf("submit job %s: the answer has no job", spec.Name)
+	}
+	// A control plane passes over fields that it does not know.
+	if asked, got := spec.GetPlan().GetBoundary(), resp.Job.GetSpec().GetPlan().GetBoundary(); asked != got &&
+		asked == dataset.BoundaryNone.String() {
+		return nil, fmt.Errorf("submit job %s: the control plane is older than the boundary %s, and has taken a job whose "+
+			"mini-batches end with partitions: cancel the job, and upgrade the control plane", spec.Name, asked)
 	}
 	return resp.Job, nil
 }

@@ -225,6 +225,24 @@ func TestSubmitIsSafeToRepeat(t *testing.T) {
 	require.ErrorIs(t, err, ErrOptions)
 }
 
+// TestAControlPlaneWithoutTheBoundary submits a job with the boundary none to a control plane that passes over the field,
+// and to one that knows it.
+func TestAControlPlaneWithoutTheBoundary(t *testing.T) {
+	spec := &apiv1.JobSpec{Name: "ads", Pipeline: []byte("name: t"), Plan: &apiv1.PlanOptions{Boundary: "none"}}
+	for _, knows := range []bool{false, true} {
+		c := newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1})
+		if knows {
+			c.spec.Plan.Boundary = "none"
+		}
+		_, err := c.dial(t).Submit(t.Context(), spec)
+		if knows {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, "upgrade the control plane")
+		}
+	}
+}
+
 func TestWatchGoesOnOverAChangeOfTheLeader(t *testing.T) {
 	c := newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1})
 	n := 0
