@@ -17,7 +17,7 @@
 // slice goes on there. The slicer learns about pages from footers, page indexes and the engine's requests. This
 // knowledge never decides which rows a mini-batch holds. Row groups of any size pass through a memory of fixed size:
 // one mini-batch of output and the largest page, packed and unpacked, with its dictionary, are enough. A memory that
-// holds as many row groups as a mini-batch lies in is divided for them once, and every byte is then moved once.
+// holds as many row groups as a mini-batch lies in is divided for them from the beginning.
 //
 // Memory is handed in as a [Workspace]. It holds a result block, three areas (input, dictionaries, scratch for unpacked
 // pages) and a ring of output buffers:

@@ -94,8 +94,8 @@ func (b *builder) gatherWindows(i int, lo, hi uint64) bool {
 		}
 		n := c.wantedInput(int64(p.taskRows), b.surveyor.columns.learnedPages(c))
 		from, to := g.Cover(c.start+c.windowStart(), c.start+max(c.cursor.Page+n, c.windowStart()))
-		if c.isAbsent() || c.window != nil || c.cursor.Page+n != c.length || from < start || from > hi+b.joining.gap ||
-			max(to, hi)-lo > b.joining.coalesce {
+		if c.isAbsent() || c.isFinished() || c.window != nil || c.cursor.Page+n != c.length || from < start ||
+			from > hi+b.joining.gap || max(to, hi)-lo > b.joining.coalesce {
 			break
 		}
 		start, hi, last = from, max(to, hi), k
