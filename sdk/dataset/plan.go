@@ -91,8 +91,8 @@ func NewSelectedPlan(m *Manifest, passing []int64, o Options) (*Plan, error) {
 	return p, nil
 }
 
-// CheckSplits returns an error that wraps ErrOptions if a plan has more splits than most. It makes no plan: its memory is
-// bounded by most, whatever a manifest says of its partitions. passing is that of NewSelectedPlan.
+// CheckSplits returns an error that wraps ErrOptions if a plan has more splits than most. It makes no plan: its memory
+// is bounded by most, whatever a manifest says of its partitions. passing is that of NewSelectedPlan.
 func CheckSplits(m *Manifest, passing []int64, o Options, most int) error {
 	_, _, err := cutManifest(m, passing, o, most)
 	return err

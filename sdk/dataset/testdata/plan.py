@@ -65,6 +65,7 @@ CASES = [  # row groups of the partitions; options that are not those below; pas
     ([[9] * 5, [9] * 4], {"split_batches": 4}), ([[9] * 5, [9] * 4], {"split_batches": 4, "tail": "drop"}),
     ([[5, 40, 5, 70, 3]], {}), ([[4, 13, 2, 12, 1, 60, 5, 5, 7]], {"shuffle": "splits", "seed": 3}),
     ([[6, 4, 6, 4, 8]], {"batch": 5, "split_batches": 1}), ([[1, 2, 1, 2, 2]], {"batch": 1, "split_batches": 1}),
+    ([[3, 15, 3, 16]], {"batch": 5, "split_batches": 2}), ([[2, 6]], {"batch": 5, "split_batches": 1}),
     ([[7, 9, 8, 8]], {"split_batches": 2}), ([[2, 4, 1, 9, 16]], {"split_batches": 2, "batch": 2}),
     ([[11] * 9, [4], [30]], {"shuffle": "splits", "seed": 1, "epoch": 2}), ([[3]], {"tail": "drop"}),
     ([[11] * 9, [4], [30]], {"shuffle": "splits", "seed": 1, "epoch": 3, "tail": "drop"}),
