@@ -29,6 +29,7 @@ type job struct {
 	announces     bool           // The launchers announce that they will report the end of their ranks.
 	plan          dataset.Options
 	rowGroup      int64 // The rows of each row group but the last of a partition. 0 means that a partition has one.
+	longer        int64 // Partitions have as many times the rows that are drawn, less one. 0 means 1.
 	editions      []*edition
 	appeared      int // The number of editions whose partitions exist.
 	consumers     []*consumer
@@ -65,6 +66,9 @@ func (j *job) addEdition(partitions int) {
 		rows := w.random.Int64N(200)
 		if i == 0 {
 			rows = 200 // no edition is empty
+		}
+		if j.longer > 0 {
+			rows = max(j.longer*rows-1, 0)
 		}
 		name := fmt.Sprintf("%s-%d-%02d", j.id, g.number, i)
 		var passing int64

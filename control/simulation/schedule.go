@@ -166,9 +166,12 @@ func (w *World) drawJob(i int) *job {
 		j.epochs, j.ranks, j.tokens, j.plan.SplitBatches, j.plan.Batch = 1, 1+r.IntN(2), false, 1, 1
 	}
 	own := rand.New(rand.NewPCG(w.Seed, uint64(i))) // What it draws changes no other draw of the schedule.
-	if own.IntN(3) == 0 && !big {
+	if own.IntN(3) == 0 {
 		j.plan.Boundary = dataset.BoundaryNone
 		j.rowGroup = []int64{0, 5, 12, 25, 60}[own.IntN(5)]
+		if big { // Behind a partition with an odd number of rows, every split begins in the middle of a mini-batch.
+			j.plan.Batch, j.rowGroup, j.longer = 2, 2, 3
+		}
 	}
 	j.epochs = min(j.epochs, uint64(bounded(mostEpochs, w.reduction.Epochs)))
 	j.ranks = bounded(j.ranks, w.reduction.Ranks)

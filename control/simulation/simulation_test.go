@@ -86,7 +86,7 @@ var mutants = map[Mutant]uint64{
 	EarlyEdition:      131,
 	ConcludeTooEarly:  1,
 	ForgottenEditions: 37,
-	NoRepeats:         343,
+	NoRepeats:         66,
 	KeptEditions:      3,
 	UnconfirmedErrors: 1796058774811350765,
 }
