@@ -257,7 +257,7 @@ func TestFragmentsAreTheSequence(t *testing.T) {
 			got := parts[0]
 			if len(parts) > 1 {
 				several++
-				got, err = tensor.Join(parts)
+				got, err = new(tensor.Memory).Join(parts)
 				require.NoError(rt, err)
 			} else {
 				wholes++

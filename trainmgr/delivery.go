@@ -315,7 +315,9 @@ func (d *delivery) put(ctx context.Context, fragment dataset.Fragment, mb *tenso
 // into the queue. A fragment that waits does so in memory of its own: a drive lends little memory, and cannot be given
 // up while some of it is lent, but the partner may be made only when another drive was given up.
 func (d *delivery) join(part *tensor.MiniBatch) error {
-	part = part.Own()
+	if !d.completes(part) {
+		part = part.Own()
+	}
 	d.mu.Lock()
 	parts := d.joiner.add(part)
 	d.mu.Unlock()
@@ -323,12 +325,19 @@ func (d *delivery) join(part *tensor.MiniBatch) error {
 		return nil
 	}
 	defer releaseAll(parts)
-	whole, err := tensor.Join(parts)
+	whole, err := d.job.memory.Join(parts)
 	if err != nil {
 		return err
 	}
 	d.queue.PutJoined(whole)
 	return nil
+}
+
+// completes reports whether all other fragments of a fragment's mini-batch wait.
+func (d *delivery) completes(part *tensor.MiniBatch) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.joiner.completes(part)
 }
 
 // claim records that a fragment has come. It returns false if the fragment came before.

@@ -24,6 +24,7 @@ type Job struct {
 	digest  dataset.Digest
 	schema  *tensor.Schema
 
+	memory   tensor.Memory        // of the mini-batches that are joined
 	recorder *starvation.Recorder // The iteration under way alone uses it.
 
 	mu        sync.Mutex // guards the fields below

@@ -13,16 +13,21 @@ type joiner struct {
 	waiting map[uint64][]*tensor.MiniBatch // by the mini-batch's number, in the order of the fragments
 }
 
+// completes reports whether a fragment that is not added yet is the last one of its mini-batch that is missing.
+func (j *joiner) completes(part *tensor.MiniBatch) bool {
+	return len(j.waiting[part.Name.Number])+1 == part.Fragment.Of
+}
+
 // add keeps a fragment. If the fragment is the last one of its mini-batch that was missing, add returns all of them in
 // their order, and keeps them no longer. No fragment is added twice.
 func (j *joiner) add(part *tensor.MiniBatch) (whole []*tensor.MiniBatch) {
 	number := part.Name.Number
-	parts := j.waiting[number]
+	parts, last := j.waiting[number], j.completes(part)
 	at, _ := slices.BinarySearchFunc(parts, part.Fragment.Index, func(p *tensor.MiniBatch, index int) int {
 		return p.Fragment.Index - index
 	})
 	parts = slices.Insert(parts, at, part)
-	if len(parts) == part.Fragment.Of {
+	if last {
 		delete(j.waiting, number)
 		return parts
 	}

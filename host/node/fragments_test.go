@@ -73,7 +73,7 @@ func TestFragmentsOfSeveralPartitions(t *testing.T) {
 		whole := fragments[0]
 		if len(fragments) > 1 {
 			var err error
-			whole, err = tensor.Join(fragments)
+			whole, err = new(tensor.Memory).Join(fragments)
 			require.NoError(t, err)
 		}
 		require.Zero(t, whole.Fragment)

@@ -1,23 +1,31 @@
 package tensor
 
-import "fmt"
+import (
+	"fmt"
+	"sync"
+)
+
+// Memory keeps the memory of released mini-batches for later ones: new memory costs more time than what is copied into
+// it. The zero Memory is empty. It may be used from any goroutine.
+type Memory struct{ pool sync.Pool }
 
 // Join returns the mini-batch of which parts are the fragments: all of them, in their order. The result has memory of
-// its own and one holder, and is deduplicated if the schema has sets; the parts stay the caller's to release. The error
-// wraps ErrShape and names the first part that is not the fragment that comes next.
-func Join(parts []*MiniBatch) (*MiniBatch, error) {
+// its own, which goes back to p when its last holder has released it, and one holder. It is deduplicated if the schema
+// has sets. The parts stay the caller's to release. The error wraps ErrShape and names the first part that is not the
+// fragment that comes next.
+func (p *Memory) Join(parts []*MiniBatch) (*MiniBatch, error) {
 	if len(parts) == 0 {
 		return nil, shapeError("no fragment to join")
 	}
 	first := parts[0]
 	rows, values := 0, 0
-	for i, p := range parts {
-		if err := checkPart(first, p, Fragment{Index: i, Of: len(parts)}); err != nil {
+	for i, part := range parts {
+		if err := checkPart(first, part, Fragment{Index: i, Of: len(parts)}); err != nil {
 			return nil, fmt.Errorf("join mini-batch %v: fragment %d of %d: %w", first.Name, i, len(parts), err)
 		}
-		rows, values = rows+p.Rows, values+p.Values()
+		rows, values = rows+part.Rows, values+part.Values()
 	}
-	o, err := Make(first.Schema, rows, values)
+	o, err := p.make(first.Schema, rows, values)
 	if err != nil {
 		return nil, err
 	}
@@ -25,6 +33,24 @@ func Join(parts []*MiniBatch) (*MiniBatch, error) {
 	joinRows(o, parts)
 	joinKeys(o, parts)
 	return o.Deduplicate()
+}
+
+// make returns a mini-batch whose tensors have still to be written.
+func (p *Memory) make(schema *Schema, rows, values int) (*MiniBatch, error) {
+	extents, err := Layout(schema, rows, values)
+	if err != nil {
+		return nil, err
+	}
+	kept, _ := p.pool.Get().(*[]byte)
+	if kept == nil || int64(cap(*kept)) < extents.Bytes {
+		made := make([]byte, extents.Bytes)
+		kept = &made
+	}
+	m, err := FromMemory(schema, rows, values, (*kept)[:extents.Bytes], extents, func() { p.pool.Put(kept) })
+	if err == nil {
+		m.lent = false
+	}
+	return m, err
 }
 
 // checkPart checks that a part is a given fragment of first's mini-batch, and that its tensors have their shapes. Only

@@ -53,7 +53,7 @@ func TestJoinIsTheRowByRowJoin(t *testing.T) {
 					want = append(want, rowsOf(p)...)
 				}
 
-				joined, err := Join(parts)
+				joined, err := new(Memory).Join(parts)
 				require.NoError(rt, err)
 				require.NoError(rt, joined.Validate())
 				for _, p := range parts {
@@ -83,7 +83,7 @@ func TestAJoinedMiniBatchHasMemoryOfItsOwn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			whole := random(t, s, 5, 1)
 			parts := fragmentsOf(t, whole, []int{2, 3})
-			joined, err := Join(parts)
+			joined, err := new(Memory).Join(parts)
 			require.NoError(t, err)
 			want := joined.Clone()
 			for _, p := range parts {
@@ -99,6 +99,31 @@ func TestAJoinedMiniBatchHasMemoryOfItsOwn(t *testing.T) {
 			assert.Empty(t, Diff(want, joined))
 			joined.Release()
 		})
+	}
+}
+
+// TestMemoryIsUsedAgain joins mini-batches of any sizes one after the other, of which some are kept: those stay as they
+// are.
+func TestMemoryIsUsedAgain(t *testing.T) {
+	for name, s := range joinSchemas() {
+		var memory Memory
+		var kept, want []*MiniBatch
+		for i, rows := range []int{9, 4, 17, 2, 9, 30, 5, 3} {
+			whole := random(t, s, rows, uint64(i))
+			joined, err := memory.Join(fragmentsOf(t, whole, []int{1, rows - 1}))
+			require.NoError(t, err)
+			whole, err = whole.Deduplicate()
+			require.NoError(t, err)
+			require.Empty(t, Diff(whole, joined), name)
+			if i%3 == 0 {
+				kept, want = append(kept, joined), append(want, whole)
+			} else {
+				joined.Release()
+			}
+		}
+		for i := range kept {
+			require.Empty(t, Diff(want[i], kept[i]), name)
+		}
 	}
 }
 
@@ -129,7 +154,7 @@ func TestJoinRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			parts := c.spoil(fragmentsOf(t, random(t, s, 9, 1), []int{2, 3, 4}))
-			_, err := Join(parts)
+			_, err := new(Memory).Join(parts)
 			require.ErrorIs(t, err, ErrShape)
 			assert.ErrorContains(t, err, c.want)
 		})
@@ -172,10 +197,13 @@ func BenchmarkJoin(b *testing.B) {
 			whole := random(b, s, 8192, 1)
 			parts := fragmentsOf(b, whole, []int{5000, 3192})
 			b.SetBytes(whole.Bytes())
+			var memory Memory
 			for b.Loop() {
-				if _, err := Join(parts); err != nil {
+				joined, err := memory.Join(parts)
+				if err != nil {
 					b.Fatal(err)
 				}
+				joined.Release()
 			}
 		})
 	}
