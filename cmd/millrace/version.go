@@ -79,7 +79,7 @@ func currentFormats() formatsOfData {
 		Manifest:     strconv.Itoa(dataset.ManifestVersion),
 		Token:        strconv.Itoa(dataset.TokenVersion),
 		SealedToken:  record.TokenMagic,
-		Frame:        tensor.FrameFormat3,
+		Frame:        tensor.FrameFormat4,
 		Arrow:        arrowipc.Format2,
 		Npy:          strconv.Itoa(tensor.NpyVersion),
 		Vocabulary:   minor(vocabulary.Major, vocabulary.Minor),

@@ -27,7 +27,7 @@ func TestVersion(t *testing.T) {
 	assert.Equal(t, buildVersion(), v)
 	assert.Equal(t, v.Commit, v.Revision)
 	assert.Equal(t, wire.Major, int(v.Formats.Program[0]-'0'))
-	assert.Equal(t, tensor.FrameFormat3, v.Formats.Frame)
+	assert.Equal(t, tensor.FrameFormat4, v.Formats.Frame)
 	formats := reflect.ValueOf(v.Formats)
 	for i := range formats.NumField() {
 		assert.NotEmpty(t, formats.Field(i).String(), formats.Type().Field(i).Name)
