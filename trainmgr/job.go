@@ -24,7 +24,7 @@ type Job struct {
 	digest  dataset.Digest
 	schema  *tensor.Schema
 
-	memory   tensor.Memory        // of the mini-batches that are joined
+	memory   tensor.Memory        // Mini-batches that are joined lie in it.
 	recorder *starvation.Recorder // The iteration under way alone uses it.
 
 	mu        sync.Mutex // guards the fields below
