@@ -18,8 +18,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// narrowNodes starts nodes that hold the partitions in turn, each on one drive that makes one split at a time. It returns
-// a client.
+// narrowNodes starts nodes that hold the partitions in turn, each on one drive that makes one split at a time. It
+// returns a client.
 func narrowNodes(t *testing.T, member string, nodes int, data map[string][]byte) *remote.Client {
 	t.Helper()
 	names := map[string]bool{}
@@ -34,9 +34,10 @@ func narrowNodes(t *testing.T, member string, nodes int, data map[string][]byte)
 	return c
 }
 
-// TestMiniBatchesAcrossNodes trains on mini-batches that go on across files on several drives and nodes (boundary none).
-// They are those of one machine, byte for byte, in both orders. Every drive makes one split at a time, the job has one
-// drive at a time, and the trainer's queue has room for no second mini-batch: no fragment waits for ever for another.
+// TestMiniBatchesAcrossNodes trains on mini-batches that go on across files on several drives and nodes (boundary
+// none). They are those of one machine, byte for byte, in both orders. Every drive makes one split at a time, the job
+// has one drive at a time, and the trainer's queue has room for no second mini-batch: no fragment waits for ever for
+// another.
 func TestMiniBatchesAcrossNodes(t *testing.T) {
 	data := files(t, 130, 75, 7, 410, 49, 260, 33, 12)
 	for document, text := range map[string]string{"wide": document, "narrow": narrowDocument} {

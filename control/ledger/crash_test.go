@@ -86,7 +86,8 @@ func (c *crashing) acknowledge(rank uint32, from, to uint64) {
 	c.asked[rank] = c.asked[rank].union(r.From, r.To)
 }
 
-// flush writes at most the given number of transactions of one record, and notes what is durable when there are no more.
+// flush writes at most the given number of transactions of one record, and notes what is durable when there are no
+// more.
 func (c *crashing) flush(transactions int) {
 	for range transactions {
 		records := c.l.Flush(1)

@@ -7,8 +7,8 @@
 // An epoch's plan (sdk/dataset) numbers the mini-batches. The mini-batches that a job still owes (all, without those of
 // the token that it resumes from) are cut into as many contiguous parts of equal count as the job has ranks: a rank's
 // share. A rank is granted leases: pieces [from, to) of one split of its share, on one drive that holds the split's
-// partition. The rank pulls them from that drive's node, delivers mini-batches, and acknowledges ranges of them. What is
-// acknowledged is delivered. A lease that comes back is granted again, from its first number that is not delivered.
+// partition. The rank pulls them from that drive's node, delivers mini-batches, and acknowledges ranges of them. What
+// is acknowledged is delivered. A lease that comes back is granted again, from its first number that is not delivered.
 //
 // # Fragments
 //

@@ -45,8 +45,8 @@ func (e *epoch) miniBatchesOf(fragments set) set {
 
 // EndRestore ends the restore of a job, whose records were all restored. The fragments of one mini-batch can be in the
 // records of two chunks, and the last leader may have died when it had written one of them. Such a mini-batch was
-// acknowledged, and the acknowledgement was not answered: it is delivered again, with all its fragments. The error wraps
-// ErrUnknown.
+// acknowledged, and the acknowledgement was not answered: it is delivered again, with all its fragments. The error
+// wraps ErrUnknown.
 func (l *Ledger) EndRestore(id string) error {
 	j, err := l.findJob(id)
 	if err != nil {

@@ -215,8 +215,8 @@ type Attached struct {
 // Attach makes the caller the rank's only consumer: an older session is fenced off and its leases come back. With a
 // token the rank's delivered mini-batches become the token's, back or forward. If the token's epoch was not begun,
 // Effects.Needed names it and the error wraps ErrUnknown. A token of another job is dataset.ErrOtherJob. A token
-// without the mini-batches that the job itself resumed from is ErrArgument. Answer the caller when the records that Flush
-// then returns are durable.
+// without the mini-batches that the job itself resumed from is ErrArgument. Answer the caller when the records that
+// Flush then returns are durable.
 func (l *Ledger) Attach(id string, number uint32, token *dataset.Token, now time.Time) (Attached, error) {
 	j, err := l.findJob(id)
 	if err != nil {

@@ -148,8 +148,8 @@ func (l *Ledger) Pending() int {
 // none. Flush returns each change once: a caller whose write failed writes the same records before any later
 // records, or gives up its leadership. The order matters because a crash may separate two transactions: the ranks
 // records go first, then deletions of epochs that are over, marks, chunks, and deletions of chunks that the mark has
-// passed; a mark that goes back goes behind the chunks. The records of one call are those of one transaction, which must
-// not delete and write the same record.
+// passed; a mark that goes back goes behind the chunks. The records of one call are those of one transaction, which
+// must not delete and write the same record.
 //
 // When an invariant is broken, Flush returns nothing and Pending is never 0. The owner asks Broken before it answers
 // calls, and gives up its leadership.

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// TestANodeWithoutTheBoundaryRefusesTheJob hands a job over as a node reads it that is older than the boundary none. The
-// node makes another digest of it, and would cut other mini-batches.
+// TestANodeWithoutTheBoundaryRefusesTheJob hands a job over as a node reads it that is older than the boundary none.
+// The node makes another digest of it, and would cut other mini-batches.
 func TestANodeWithoutTheBoundaryRefusesTheJob(t *testing.T) {
 	f := start(t, nil, fill(t, "mem", content(t)))
 	j := f.describeJob(nodetest.Document, dataset.Options{Boundary: dataset.BoundaryNone})

@@ -151,7 +151,8 @@ func TestFirstBatchInMoreMemory(t *testing.T) {
 	}
 }
 
-// TestFirstBatchBounds opens runs whose first mini-batch is out of range, or just inside, on every processor that checks it.
+// TestFirstBatchBounds opens runs whose first mini-batch is out of range, or just inside, on every processor that
+// checks it.
 func TestFirstBatchBounds(t *testing.T) {
 	data := processortest.WriteParquet(t, processortest.Layout{Rows: 100, Group: 50, Page: 1 << 10, Seed: 62})
 	part := processortest.Open(t, data, true)

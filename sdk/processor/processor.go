@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// Run is a run of rows of one partition, cut into mini-batches of Batch rows. The last may be short, and the first one if
-// FirstBatch says so.
+// Run is a run of rows of one partition, cut into mini-batches of Batch rows. The last may be short, and the first one
+// if FirstBatch says so.
 type Run struct {
 	Partition   *partition.Partition
 	First, Rows int64 // rows [First, First+Rows); Rows must be at least 1

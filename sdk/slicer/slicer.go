@@ -38,8 +38,8 @@ type Options struct {
 	FromHost bool
 }
 
-// Rows are the rows [First, First+Count) of a partition, cut into mini-batches of Batch rows. The last may be short, and
-// the first one if FirstBatch says so.
+// Rows are the rows [First, First+Count) of a partition, cut into mini-batches of Batch rows. The last may be short,
+// and the first one if FirstBatch says so.
 type Rows struct {
 	First, Count int64
 	Batch        int

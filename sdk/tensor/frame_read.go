@@ -51,10 +51,10 @@ type frameTensor struct {
 func ReadFrame(b []byte) (*MiniBatch, error) { return readSummed(b, nil) }
 
 // ReadFrameOf reads a frame as ReadFrame does, for a caller that knows the name and the schema of the mini-batch, and
-// which fragment of it the frame is of. crc is the CRC32C of the bytes after the header; the caller computes it while it
-// reads the frame, when the bytes are still in the processor's cache. A mini-batch and a fragment have exactly one frame.
-// So ReadFrameOf compares the header with the expected one, and parses it only if the two differ, to say what is wrong,
-// or if the mini-batch is deduplicated. The schema must be valid. The error wraps ErrFrame.
+// which fragment of it the frame is of. crc is the CRC32C of the bytes after the header; the caller computes it while
+// it reads the frame, when the bytes are still in the processor's cache. A mini-batch and a fragment have exactly one
+// frame. So ReadFrameOf compares the header with the expected one, and parses it only if the two differ, to say what is
+// wrong, or if the mini-batch is deduplicated. The schema must be valid. The error wraps ErrFrame.
 func ReadFrameOf(b []byte, crc uint32, name Name, fragment Fragment, s *Schema) (*MiniBatch, error) {
 	if m := readExpected(b, crc, name, fragment, s); m != nil {
 		return m, nil

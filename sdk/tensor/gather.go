@@ -2,8 +2,9 @@ package tensor
 
 // Gather mixes the rows of a window of mini-batches. Rows are counted through all mini-batches of a window: row i of
 // the returned window is row permutation[i] of the given one. Mini-batch k of the returned window has the name, the
-// place and the number of rows of mini-batch k of the given one, and memory of its own. permutation must permute the window's rows
-// (see dataset.RowPermutation); all mini-batches must be valid and of one schema. The error wraps ErrShape.
+// place and the number of rows of mini-batch k of the given one, and memory of its own. permutation must permute the
+// window's rows (see dataset.RowPermutation); all mini-batches must be valid and of one schema. The error wraps
+// ErrShape.
 func Gather(window []*MiniBatch, permutation []uint32) ([]*MiniBatch, error) {
 	if len(window) == 0 {
 		if len(permutation) != 0 {

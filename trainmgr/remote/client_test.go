@@ -225,8 +225,8 @@ func TestSubmitIsSafeToRepeat(t *testing.T) {
 	require.ErrorIs(t, err, ErrOptions)
 }
 
-// TestAControlPlaneWithoutTheBoundary submits a job with the boundary none to a control plane that passes over the field,
-// and to one that knows it.
+// TestAControlPlaneWithoutTheBoundary submits a job with the boundary none to a control plane that passes over the
+// field, and to one that knows it.
 func TestAControlPlaneWithoutTheBoundary(t *testing.T) {
 	spec := &apiv1.JobSpec{Name: "ads", Pipeline: []byte("name: t"), Plan: &apiv1.PlanOptions{Boundary: "none"}}
 	for _, knows := range []bool{false, true} {

@@ -35,8 +35,9 @@
 // that its mini-batches were acknowledged.
 //
 // A lease is of fragments (dataset.Plan): the numbers of a [Grant], and Progress.Due, are fragments' numbers, and
-// acknowledgements, tokens and Epoch.Owned are mini-batches' numbers. A mini-batch may have its first and last fragments
-// in other splits, under other leases. So a lease is held until the mini-batches at its ends are acknowledged too.
+// acknowledgements, tokens and Epoch.Owned are mini-batches' numbers. A mini-batch may have its first and last
+// fragments in other splits, under other leases. So a lease is held until the mini-batches at its ends are acknowledged
+// too.
 //
 // # Acknowledgements
 //

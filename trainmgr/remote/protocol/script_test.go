@@ -99,8 +99,8 @@ func (s *scripted) runs(w string) (runs []dataset.Range) {
 }
 
 // epoch makes an epoch of 8 mini-batches of 10 rows in 4 splits: epoch N [owned=FROM-TO,...] [acked=FROM-TO,...]
-// [boundary=none]. Splits have 2 mini-batches. With boundary=none they have 25, 25, 25 and 5 rows, so that mini-batches 2
-// and 7 have two fragments each, and the splits are the fragments [0, 3), [3, 6), [6, 9) and [9, 10).
+// [boundary=none]. Splits have 2 mini-batches. With boundary=none they have 25, 25, 25 and 5 rows, so that mini-batches
+// 2 and 7 have two fragments each, and the splits are the fragments [0, 3), [3, 6), [6, 9) and [9, 10).
 func (s *scripted) epoch(w []string) Epoch {
 	m, err := dataset.NewManifest([]dataset.Partition{{Name: "a", Bytes: 1, Rows: 80, RowGroups: []int64{25, 25, 25, 5}}})
 	require.NoError(s.t, err)
@@ -163,7 +163,7 @@ func (s *scripted) isWhole(number uint64) bool {
 func (s *scripted) do(w []string) {
 	m := s.machine
 	switch w[0] {
-	case "attach": // attach SESSION EPOCH [owned=...] [acked=...] [boundary=none]: the rank's first, or the answer to a call
+	case "attach": // attach SESSION EPOCH [owned=...] [acked=...] [boundary=none]: the rank's first, or a call's answer
 		a := Attachment{Session: []byte(w[1]), Epoch: s.epoch(w[2:])}
 		s.record(recordedStep{
 			Step: "attached", Session: w[1], Epoch: a.Epoch.Number, Owned: recordedRanges(a.Epoch.Owned),
