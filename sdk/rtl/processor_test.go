@@ -116,12 +116,14 @@ func TestStream(t *testing.T) {
 	prog, schema := processortest.Fixed()
 	p, err := s.NewProcessor(prog, schema)
 	require.NoError(t, err)
-	for _, run := range []processor.Run{{Rows: 8, Batch: 3}, {Rows: 7}, {First: 7, Rows: 1, Batch: 1}, {Batch: 1},
+	for _, run := range []processor.Run{{Rows: 8, Batch: 3}, {First: 7, Rows: 1, Batch: 1}, {Batch: 1},
 		{First: -1, Rows: 1, Batch: 1}} {
 		run.Partition = part
 		_, err := p.Open(t.Context(), run)
 		require.ErrorContains(t, err, "a run outside its partition")
 	}
+	_, err = p.Open(t.Context(), processor.Run{Partition: part, Rows: 7})
+	require.ErrorContains(t, err, "a batch of 0 rows, want 1 to")
 	ctx, cancel := context.WithCancel(t.Context())
 	stream, err := p.Open(ctx, processor.Run{Partition: part, First: 1, Rows: 6, Batch: 4})
 	require.NoError(t, err)
