@@ -71,7 +71,7 @@ func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 		}
 		if s.unwanted == 0 {
 			// Behind the mixing of rows, which decides which rows meet. A fragment that is not a whole mini-batch stays as
-			// it is, for tensor.Join to deduplicate.
+			// it is: tensor.Memory.Join deduplicates the mini-batch.
 			unique, err := mb.Deduplicate()
 			if err != nil {
 				mb.Release()
@@ -149,11 +149,6 @@ func (s *stream) nextNamed(ctx context.Context) (*tensor.MiniBatch, error) {
 		return nil, fmt.Errorf("the drive made more than the split's %d fragments", split.Fragments)
 	}
 	fragment := split.Fragment(s.plan.Options().Batch, s.next)
-	whole, err := s.plan.MiniBatch(fragment.MiniBatch)
-	if err != nil {
-		mb.Release()
-		return nil, err
-	}
 	if mb.Rows != fragment.Rows {
 		defer mb.Release()
 		return nil, fmt.Errorf("the drive made %d rows for fragment %d of %v, which has %d", mb.Rows, s.next, split,
@@ -161,9 +156,7 @@ func (s *stream) nextNamed(ctx context.Context) (*tensor.MiniBatch, error) {
 	}
 	s.job.noteLent(s.processor, mb)
 	mb.Name = tensor.Name{Job: [32]byte(s.request.Job), Epoch: s.request.Epoch, Number: fragment.MiniBatch}
-	if whole.Fragments > 1 {
-		mb.Fragment = tensor.Fragment{Index: int(fragment.Number - whole.FirstFragment), Of: whole.Fragments}
-	}
+	mb.Fragment.Index, mb.Fragment.Of = s.plan.Place(fragment)
 	s.next++
 	if s.next == split.Fragments {
 		// The blocks of the split were all read by now. They are the partition's if it did not change until now.

@@ -260,7 +260,7 @@ func (d *delivery) checkFragment(mb *tensor.MiniBatch, numbers dataset.Range, ne
 		return fragment, fmt.Errorf("mini-batch %v came where %v was due", placed(got, mb.Fragment), placed(want, place))
 	}
 	_, place := placeOf(plan, fragment.Number)
-	if place != mb.Fragment || mb.Rows > fragment.Rows { // malformed rows may have been dropped
+	if place != mb.Fragment || mb.Rows != fragment.Rows {
 		return fragment, fmt.Errorf("mini-batch %v came with %d rows, want %v with %d", placed(got, mb.Fragment),
 			mb.Rows, placed(want, place), fragment.Rows)
 	}

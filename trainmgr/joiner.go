@@ -52,14 +52,10 @@ func releaseAll(parts []*tensor.MiniBatch) {
 
 // placeOf returns the fragment of a number, and its place in the mini-batch as the fragment itself must say it. The
 // zero place is that of a fragment which is the whole mini-batch. Behind the plan's last fragment both are zero.
-func placeOf(plan *dataset.Plan, number uint64) (dataset.Fragment, tensor.Fragment) {
-	fragment, err := plan.Fragment(number)
-	if err != nil {
-		return dataset.Fragment{}, tensor.Fragment{}
+func placeOf(plan *dataset.Plan, number uint64) (f dataset.Fragment, place tensor.Fragment) {
+	f, err := plan.Fragment(number)
+	if err == nil {
+		place.Index, place.Of = plan.Place(f)
 	}
-	mb, err := plan.MiniBatch(fragment.MiniBatch)
-	if err != nil || mb.Fragments == 1 {
-		return fragment, tensor.Fragment{}
-	}
-	return fragment, tensor.Fragment{Index: int(number - mb.FirstFragment), Of: mb.Fragments}
+	return f, place
 }

@@ -25,20 +25,20 @@ func (a *amount) gain(s dataset.Split, before, after set) uint64 {
 
 // fragmentsOf returns the fragments of mini-batches.
 func (e *epoch) fragmentsOf(miniBatches set) set {
-	out := make(set, 0, len(miniBatches))
-	for _, r := range miniBatches {
-		f := e.plan.FragmentsOf(r)
-		out = out.appendRun(f.From, f.To)
-	}
-	return out
+	return miniBatches.convert(e.plan.FragmentsOf)
 }
 
 // miniBatchesOf returns the mini-batches of which a set has all fragments.
 func (e *epoch) miniBatchesOf(fragments set) set {
-	out := make(set, 0, len(fragments))
-	for _, r := range fragments {
-		m := e.plan.MiniBatchesOf(r)
-		out = out.appendRun(m.From, m.To)
+	return fragments.convert(e.plan.MiniBatchesOf)
+}
+
+// convert returns the set of what each run becomes. Runs keep their order.
+func (s set) convert(become func(dataset.Range) dataset.Range) set {
+	out := make(set, 0, len(s))
+	for _, r := range s {
+		to := become(r)
+		out = out.appendRun(to.From, to.To)
 	}
 	return out
 }

@@ -168,7 +168,7 @@ type SplitRequest struct {
 }
 
 // Stream yields the fragments that a SplitRequest asked for, in ascending order; io.EOF ends it. The caller releases
-// each. A fragment that is not a whole mini-batch says so (tensor.MiniBatch.Fragment), and tensor.Join makes the
+// each. A fragment that is not a whole mini-batch says so (tensor.MiniBatch.Fragment), and tensor.Memory.Join makes the
 // mini-batch.
 type Stream interface {
 	Next(ctx context.Context) (*tensor.MiniBatch, error)

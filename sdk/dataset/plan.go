@@ -329,6 +329,16 @@ func (p *Plan) FragmentAt(miniBatch uint64, index int) (Fragment, error) {
 	return p.Fragment(mb.FirstFragment + uint64(index))
 }
 
+// Place returns the index, counted from 0, of a fragment of the plan among the fragments of its mini-batch, and their
+// number. Both are 0 if the fragment is the whole mini-batch.
+func (p *Plan) Place(f Fragment) (index, of int) {
+	all := p.FragmentsOf(Range{From: f.MiniBatch, To: f.MiniBatch + 1})
+	if of = int(all.To - all.From); of <= 1 {
+		return 0, 0
+	}
+	return int(f.Number - all.From), of
+}
+
 // Split returns the split at a position of the plan. The error wraps ErrNumber.
 func (p *Plan) Split(position int) (Split, error) {
 	if position < 0 || position >= p.Splits() {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/internal/shared"
 )
 
 const goldenPlans = "testdata/plans.v1.jsonl"
@@ -83,7 +85,7 @@ func comparePlan(t *testing.T, golden *goldenPlan) {
 func TestGoldenPlansAreThoseOfThePythonProgram(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("install python3 to compute the golden plans")
+		shared.Missing(t, "install python3, which computes the golden plans")
 	}
 	command := exec.CommandContext(t.Context(), python, "-B", "plan.py")
 	command.Dir = "testdata"

@@ -116,6 +116,12 @@ func checkIndices(t *rapid.T, p *Plan, list []Fragment) {
 		have, err := p.FragmentAt(f.MiniBatch, index)
 		require.NoError(t, err)
 		require.Equal(t, f, have)
+		place, of := p.Place(f)
+		if mb, _ := p.MiniBatch(f.MiniBatch); mb.Fragments == 1 {
+			require.Equal(t, [2]int{}, [2]int{place, of}, "the fragment is the whole mini-batch")
+		} else {
+			require.Equal(t, [2]int{index, mb.Fragments}, [2]int{place, of})
+		}
 		if i+1 == len(list) || f.MiniBatch != list[i+1].MiniBatch {
 			_, err = p.FragmentAt(f.MiniBatch, index+1)
 			require.ErrorIs(t, err, ErrNumber)

@@ -18,7 +18,7 @@ func joinSchemas() map[string]*Schema {
 	return all
 }
 
-// fragmentsOf returns a mini-batch's rows in fragments with so many rows each.
+// fragmentsOf cuts a mini-batch into fragments. sizes are the rows of each fragment.
 func fragmentsOf(t require.TestingT, m *MiniBatch, sizes []int) (parts []*MiniBatch) {
 	offsets := m.Offsets(nil)
 	first := 0

@@ -49,7 +49,7 @@ func ParseName(s string) (Name, error) {
 }
 
 // Fragment is a place in a mini-batch: number Index, counted from 0, of the Of fragments whose rows the mini-batch has,
-// in their order. How many rows a fragment has does not say where it lies: malformed rows may have been dropped.
+// in their order.
 type Fragment struct{ Index, Of int }
 
 // String returns INDEX/OF.

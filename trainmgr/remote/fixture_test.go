@@ -67,11 +67,10 @@ func (c *cluster) makeFragment(epoch, number uint64) (*tensor.MiniBatch, error) 
 		return nil, err
 	}
 	whole := makeBatch(tensor.Name{Job: c.digest, Epoch: epoch, Number: f.MiniBatch}, planned.Rows)
-	if planned.Fragments == 1 {
+	part := makeBatch(whole.Name, f.Rows)
+	if part.Fragment.Index, part.Fragment.Of = c.plan[epoch].Place(f); part.Fragment.Of == 0 {
 		return whole, nil
 	}
-	part := makeBatch(whole.Name, f.Rows)
-	part.Fragment = tensor.Fragment{Index: int(number - planned.FirstFragment), Of: planned.Fragments}
 	from, to := f.Offset, f.Offset+f.Rows
 	copy(part.Label, whole.Label[from:to])
 	copy(part.Dense, whole.Dense[2*from:2*to])

@@ -120,16 +120,10 @@ func newBatchRequest(job dataset.Digest, epoch uint64, plan *dataset.Plan, numbe
 	if err != nil {
 		return nil, err
 	}
-	mb, err := plan.MiniBatch(f.MiniBatch)
-	if err != nil {
-		return nil, err
-	}
 	q := &batchRequest{
 		name: tensor.Name{Job: job, Epoch: epoch, Number: f.MiniBatch}, number: number, rows: f.Rows,
 	}
-	if mb.Fragments > 1 {
-		q.fragment = tensor.Fragment{Index: int(number - mb.FirstFragment), Of: mb.Fragments}
-	}
+	q.fragment.Index, q.fragment.Of = plan.Place(f)
 	return q, nil
 }
 

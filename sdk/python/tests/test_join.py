@@ -94,7 +94,7 @@ class Joining(unittest.TestCase):
             schema = SCHEMAS[seed % len(SCHEMAS)]
             rows = [row(schema, r) for _ in range(r.randrange(2, 25))]
             ends = sorted({*r.sample(range(1, len(rows)), r.randrange(1, min(5, len(rows)))), len(rows)})
-            ends += [len(rows)] * (seed % 2)  # a fragment whose rows were all dropped
+            ends += [len(rows)] * (seed % 2)  # a fragment without rows
             with self.subTest(seed=seed, ends=ends):
                 want = frame.decode(encoded(schema, rows))
                 have = join(cut(schema, rows, ends), pool.take).validate()
