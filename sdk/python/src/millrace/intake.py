@@ -203,8 +203,8 @@ class Intake:
             return True
         if lease.epoch != self.epoch or lease.end <= lease.first:
             return False
-        # The leader may not know that some of the lease's mini-batches were acknowledged: a new leader knows of whole
-        # splits only.
+        # The leader may not know that some of the lease's mini-batches were acknowledged: a new leader lacks
+        # acknowledgements that were not answered.
         self.retell(Ranges([lease.minibatches]))
         lease.todo = deque(n for n in range(lease.first, lease.end) if not self._came(Work(lease, n)))
         self.leases[lease.id] = lease
