@@ -58,7 +58,7 @@ const countersTime = 5 * time.Second
 // counted the drive's counters at that time.
 func (d *Drive) report(ctx context.Context, stats processor.Stats, counted *api.Counters) (api.DriveReport, error) {
 	r := api.DriveReport{
-		Name: d.name, Engine: string(d.engine), Rows: stats.Rows, MiniBatches: stats.MiniBatches, Wait: stats.Wait,
+		Name: d.name, Engine: string(d.engine), Rows: stats.Rows, Fragments: stats.Fragments, Wait: stats.Wait,
 		Move: stats.Move, Decode: stats.Decode,
 		Transform: stats.Transform, Fetch: stats.Fetch, BytesMoved: stats.BytesPlanned,
 		BytesUnneeded: stats.BytesUnneeded, BytesOut: stats.BytesOut, RowsDropped: stats.Dropped,

@@ -49,7 +49,7 @@ type tally struct {
 
 // driveTally is what the trainer got from one drive. A mini-batch of several drives' rows counts for the drive of its
 // first row.
-type driveTally struct{ rows, batches int64 }
+type driveTally struct{ rows, fragments, batches int64 }
 
 // JobOptions are the settings of a job beside the epochs of its Source.
 type JobOptions struct {
@@ -315,6 +315,7 @@ func (j *Job) nextBatch(ctx context.Context, d *delivery, first bool) (*tensor.M
 	for _, m := range makers {
 		of := j.tally.drives[m.drive]
 		of.rows += int64(m.rows)
+		of.fragments++
 		if m.first {
 			of.batches++
 		}

@@ -324,7 +324,7 @@ func TestAFragmentThatWaitsIsNotLent(t *testing.T) {
 }
 
 // TestAReportCountsJoinedMiniBatchesOnce: a mini-batch of two drives' rows counts for the drive of its first row, and
-// its rows for the drives that made them.
+// its rows and fragments for the drives that made them.
 func TestAReportCountsJoinedMiniBatchesOnce(t *testing.T) {
 	f := newFake(t, 25, []int{0}, []int{1})
 	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), AllDrives: true, Boundary: dataset.BoundaryNone,
@@ -339,6 +339,7 @@ func TestAReportCountsJoinedMiniBatchesOnce(t *testing.T) {
 	require.Len(t, r.PerDrive, 2)
 	for i, miniBatches := range []int64{3, 2} {
 		require.EqualValues(t, 25, r.PerDrive[i].Rows)
+		require.EqualValues(t, 3, r.PerDrive[i].Fragments)
 		require.EqualValues(t, miniBatches, r.PerDrive[i].MiniBatches)
 	}
 	require.NoError(t, j.Close())

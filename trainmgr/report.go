@@ -95,24 +95,30 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 	return r, nil
 }
 
-// countDelivered returns the drives' reports with the rows and mini-batches that the trainer got from each drive: a
-// drive whose node was started again does not know them. The report of a drive that is gone has nothing else. Job.mu is
-// held.
+// countDelivered returns the drives' reports with the rows, fragments and mini-batches that the trainer got from each
+// drive: a drive whose node was started again does not know them. The report of a drive that is gone has nothing else.
+// Job.mu is held.
 func (t *tally) countDelivered(drives []api.DriveReport) []api.DriveReport {
 	drives = slices.Clone(drives)
 	reported := map[string]bool{}
 	for i := range drives {
 		d := &drives[i]
 		reported[d.Name], d.CountedRows = true, d.Rows
-		d.Rows, d.MiniBatches = t.drives[d.Name].rows, t.drives[d.Name].batches
+		t.drives[d.Name].setIn(d)
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.drives)) {
 		if !reported[name] {
-			drives = append(drives, api.DriveReport{Name: name, Rows: t.drives[name].rows,
-				MiniBatches: t.drives[name].batches, Problem: "its times and bytes are unknown: it does not answer"})
+			d := api.DriveReport{Name: name, Problem: "its times and bytes are unknown: it does not answer"}
+			t.drives[name].setIn(&d)
+			drives = append(drives, d)
 		}
 	}
 	return drives
+}
+
+// setIn sets what the trainer got from a drive in the drive's report.
+func (t driveTally) setIn(d *api.DriveReport) {
+	d.Rows, d.Fragments, d.MiniBatches = t.rows, t.fragments, t.batches
 }
 
 // addQueues adds the statistics of each epoch's input queue.

@@ -88,7 +88,7 @@ func (s *stage) time(ctx context.Context, r *Result) error {
 
 // steps returns the times of one mini-batch.
 func steps(s processor.Stats) Steps {
-	each := func(d time.Duration) float64 { return d.Seconds() / float64(max(s.MiniBatches, 1)) }
+	each := func(d time.Duration) float64 { return d.Seconds() / float64(max(s.Fragments, 1)) }
 	return Steps{Move: each(s.Move), Decode: each(s.Decode), Transform: each(s.Transform), Fetch: each(s.Fetch)}
 }
 

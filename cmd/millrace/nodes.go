@@ -40,7 +40,7 @@ type nodeView struct {
 	Version    string      `json:"version"`
 	Started    string      `json:"incarnation"`
 	Jobs       []string    `json:"jobs"`
-	Batches    int64       `json:"buffered_mini_batches"`
+	Fragments  int64       `json:"buffered_fragments"` // A whole mini-batch is one.
 	Bytes      int64       `json:"buffered_bytes"`
 }
 
@@ -94,7 +94,7 @@ func viewNode(r *apiv1.NodeRecord) nodeView {
 	v := nodeView{
 		Name: s.GetName(), State: r.State, URLs: s.GetUrls(), Version: s.GetVersion(), Started: s.GetIncarnation(),
 		LastSeen: r.LastSeenSeconds, ClockSkew: r.ClockSkewSeconds,
-		Partitions: len(s.GetPartitions()), Jobs: s.GetJobs(), Batches: s.GetBufferedBatches(),
+		Partitions: len(s.GetPartitions()), Jobs: s.GetJobs(), Fragments: s.GetBufferedBatches(),
 		Bytes: s.GetBufferedBytes(), Drives: []driveView{},
 	}
 	if v.URLs == nil {
@@ -198,7 +198,7 @@ asked with millrace drive info, smart and ls and millrace image list, which take
 					"node\t%s\nstate\t%s\nat\t%s\nversion\t%s\nlast seen\t%.1f s ago\nclock ahead\t%.1f s\n"+
 						"buffered\t%s, %d bytes\npartitions\t%d\n\n",
 					v.Name, v.State, strings.Join(v.URLs, ", "), v.Version, v.LastSeen, v.ClockSkew,
-					quantity.Of(v.Batches, "mini-batch"), v.Bytes, v.Partitions)
+					quantity.Of(v.Fragments, "fragment"), v.Bytes, v.Partitions)
 				terminal.Rows(w, v.Drives)
 				for _, d := range v.Drives {
 					if d.Failures > 0 {

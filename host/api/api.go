@@ -184,9 +184,12 @@ type DriveReport struct {
 	Engine        string  `json:"engine"`
 	RowsPerSecond float64 `json:"p_rows_per_second"`
 	Spread        float64 `json:"p_spread_share"` // Measurement.Spread; 0 if unknown
-	// Rows and MiniBatches are those that the drive made, each fragment of a mini-batch being one. In the report of a
-	// training job, they are those that the trainer got from the drive.
-	Rows        int64 `json:"rows"`
+	// Rows and Fragments are those that the drive made; a whole mini-batch is one fragment. In the report of a training
+	// job, they are those that the trainer got from the drive.
+	Rows      int64 `json:"rows"`
+	Fragments int64 `json:"fragments"`
+	// MiniBatches is set in the report of a training job: the mini-batches whose first row the trainer got from the
+	// drive, so that the sum over all drives is the number of mini-batches.
 	MiniBatches int64 `json:"mini_batches"`
 	// CountedRows is set in the report of a training job: the rows that the times, bytes and counters cover. The drive
 	// made them, for all ranks, since its node was started.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -31,6 +32,32 @@ func rowsOf(mb *tensor.MiniBatch) []string {
 		}
 	}
 	return rows
+}
+
+// TestFragmentsAreCountedAsSuch fetches an epoch of mini-batches that have several fragments: the node counts each
+// fragment, and a mini-batch once. Where mini-batches end with partitions both numbers are equal.
+func TestFragmentsAreCountedAsSuch(t *testing.T) {
+	f := start(t, nil, fill(t, "mem", content(t)))
+	var fragments, miniBatches uint64
+	for _, boundary := range []dataset.Boundary{dataset.BoundaryPartition, dataset.BoundaryNone} {
+		j := f.prepare(dataset.Options{Batch: 70, Shuffle: dataset.ShuffleNone, Boundary: boundary})
+		for n := range j.Plan.Fragments() {
+			f.frame(j, "d0", n, n+1)
+		}
+		fragments += j.Plan.Fragments()
+		miniBatches += j.Plan.MiniBatches()
+		require.Equal(t, boundary == dataset.BoundaryNone, fragments > miniBatches)
+		var said []byte
+		for _, want := range []string{
+			fmt.Sprintf("millrace_node_fragments_total{drive=\"d0\"} %d\n", fragments),
+			fmt.Sprintf("millrace_node_minibatches_total{drive=\"d0\"} %d\n", miniBatches),
+		} {
+			f.wait(want, func() bool { // A fragment is counted after its client has all of it.
+				_, said, _ = f.get(f.base + "/metrics")
+				return strings.Contains(string(said), want)
+			})
+		}
+	}
 }
 
 // TestFragmentsOfSeveralPartitions fetches the fragments of an epoch in an order of their own. Joined, they are the

@@ -155,7 +155,7 @@ func TestMadeAheadUpToUntil(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 12, s.Fragments, "of the partition that has as many")
 	f.frame(j, "d0", s.FirstFragment, s.FirstFragment+6)
-	f.wait("five to be made ahead", func() bool { return f.splits.Holding().Batches == 5 })
+	f.wait("five to be made ahead", func() bool { return f.splits.Holding().Fragments == 5 })
 	// Two more splits want a stream, and the drive has two: the first split, which has nothing to make, gives its own
 	// up.
 	f.frame(j, "d0", s.FirstFragment+12, s.FirstFragment+13)
@@ -165,5 +165,5 @@ func TestMadeAheadUpToUntil(t *testing.T) {
 	}
 	r, err := f.node.Describe(t.Context(), &apiv1.DescribeRequest{})
 	require.NoError(t, err)
-	assert.Equal(t, f.splits.Holding().Batches, r.Status.BufferedBatches)
+	assert.Equal(t, f.splits.Holding().Fragments, r.Status.BufferedBatches)
 }

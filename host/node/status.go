@@ -40,7 +40,7 @@ func (s *statusReader) read(full bool) (*apiv1.NodeStatus, error) {
 	status := &apiv1.NodeStatus{
 		Name: s.name, Incarnation: s.incarnation, Urls: s.urls, Protocol: apiv1.Protocol, Version: s.version,
 		Inventory: inv.Digest[:], ClockSeconds: float64(time.Now().UnixNano()) / 1e9, Draining: s.draining(),
-		BufferedBatches: held.Batches, BufferedBytes: held.Bytes, Load: s.readLoad(),
+		BufferedBatches: held.Fragments, BufferedBytes: held.Bytes, Load: s.readLoad(),
 	}
 	for _, job := range s.manager.Jobs() {
 		status.Jobs = append(status.Jobs, job.String())

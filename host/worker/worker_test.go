@@ -69,7 +69,7 @@ func TestAWorkerGivesWhatAHolderGives(t *testing.T) {
 			"millrace_worker_read_requests_total", "process_cpu_seconds_total", "process_resident_memory_bytes"} {
 			assert.Positive(t, f.metric(name), name)
 		}
-		for _, name := range []string{"millrace_worker_read_unneeded_bytes_total", "millrace_node_buffered_minibatches"} {
+		for _, name := range []string{"millrace_worker_read_unneeded_bytes_total", "millrace_node_buffered_fragments"} {
 			assert.GreaterOrEqual(t, f.metric(name), 0.0, name)
 		}
 		_, err = f.node.Finish(t.Context(), &apiv1.FinishRequest{Job: j.Digest[:]})

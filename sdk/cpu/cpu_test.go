@@ -144,7 +144,7 @@ func TestReference(t *testing.T) {
 	_, err = s.Next(ctx)
 	require.ErrorIs(t, err, io.EOF)
 	assert.Equal(t, int64(6), p.Stats().Rows)
-	assert.Equal(t, int64(2), p.Stats().MiniBatches)
+	assert.Equal(t, int64(2), p.Stats().Fragments)
 	require.NoError(t, s.Close())
 	require.NoError(t, p.Close())
 }

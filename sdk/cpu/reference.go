@@ -61,7 +61,7 @@ func (r *referenceProcessor) Open(ctx context.Context, run processor.Run) (proce
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.stats.Rows += int64(rows)
-		r.stats.MiniBatches++
+		r.stats.Fragments++
 		return m, nil
 	}), nil
 }
@@ -80,7 +80,7 @@ func (r *referenceProcessor) reader(p *partition.Partition) (*reference.Reader, 
 	return reference.NewText(r.prog, data)
 }
 
-// Stats implements processor.Processor; the reference counts rows and mini-batches only.
+// Stats implements processor.Processor; the reference counts rows and fragments only.
 func (r *referenceProcessor) Stats() processor.Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()

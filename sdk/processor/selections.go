@@ -20,8 +20,8 @@ func WithSelections(p Processor) Processor { return &selectingProcessor{Processo
 
 type selectingProcessor struct {
 	Processor
-	// Rows and mini-batches that streams handed on, less those that they took from p.
-	rows, miniBatches atomic.Int64
+	// Rows and fragments that streams handed on, less those that they took from p.
+	rows, fragments atomic.Int64
 }
 
 // Open implements Processor.
@@ -49,11 +49,11 @@ func (p *selectingProcessor) Open(ctx context.Context, run Run) (Stream, error) 
 	return s, s.openAt(run.Selected.Row(run.First))
 }
 
-// Stats implements Processor. Rows and mini-batches are those that streams handed on.
+// Stats implements Processor. Rows and fragments are those that streams handed on.
 func (p *selectingProcessor) Stats() Stats {
 	s := p.Processor.Stats()
 	s.Rows += p.rows.Load()
-	s.MiniBatches += p.miniBatches.Load()
+	s.Fragments += p.fragments.Load()
 	return s
 }
 
@@ -139,7 +139,7 @@ func (s *selectedStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 func (s *selectedStream) handOn(mb *tensor.MiniBatch) *tensor.MiniBatch {
 	s.number += int64(mb.Rows)
 	s.processor.rows.Add(int64(mb.Rows))
-	s.processor.miniBatches.Add(1)
+	s.processor.fragments.Add(1)
 	return mb
 }
 
@@ -169,7 +169,7 @@ func (s *selectedStream) takeWhole(ctx context.Context) error {
 			return err
 		}
 		s.processor.rows.Add(-int64(mb.Rows))
-		s.processor.miniBatches.Add(-1)
+		s.processor.fragments.Add(-1)
 		if want := s.opened.batchAt(s.row); mb.Rows != want {
 			mb.Release()
 			return s.fail(fmt.Errorf("%s: a mini-batch of %d rows from row %d on, want %d", s.run.Partition.Name, mb.Rows,

@@ -14,11 +14,11 @@ import (
 // Stats counts a processor's work since it was made. Times are sums over streams, so that they may exceed the time
 // that passed.
 type Stats struct {
-	Rows        int64 // The rows of mini-batches that were handed on.
-	MiniBatches int64
-	Slices      int64 // executions
-	Reissued    int64 // executions that ended because a window, dictionary or room was too small
-	Dropped     int64 // malformed rows of text left out
+	Rows      int64 // The rows of fragments that were handed on.
+	Fragments int64 // The fragments that were handed on; a whole mini-batch is one.
+	Slices    int64 // executions
+	Reissued  int64 // executions that ended because a window, dictionary or room was too small
+	Dropped   int64 // malformed rows of text left out
 
 	BytesPlanned  int64 // The planned moves. The drive's own counters must agree.
 	BytesUnneeded int64 // The planned bytes outside the wanted chunks: blocks' ends and gaps.
@@ -39,7 +39,7 @@ type Stats struct {
 
 // counters are the numbers of Stats, as streams count them.
 type counters struct {
-	rows, miniBatches, slices, reissued, dropped                                         atomic.Int64
+	rows, fragments, slices, reissued, dropped                                           atomic.Int64
 	bytesPlanned, bytesUnneeded, bytesReread, bytesIn, bytesOut, bytesFetched, bytesLent atomic.Int64
 	bytesStored, bytesAhead                                                              atomic.Int64
 	wait, move, decode, transform, fetch                                                 atomic.Int64
@@ -47,7 +47,7 @@ type counters struct {
 
 func (c *counters) snapshot() Stats {
 	return Stats{
-		Rows: c.rows.Load(), MiniBatches: c.miniBatches.Load(), Slices: c.slices.Load(), Reissued: c.reissued.Load(),
+		Rows: c.rows.Load(), Fragments: c.fragments.Load(), Slices: c.slices.Load(), Reissued: c.reissued.Load(),
 		Dropped:      c.dropped.Load(),
 		BytesPlanned: c.bytesPlanned.Load(), BytesUnneeded: c.bytesUnneeded.Load(), BytesReread: c.bytesReread.Load(),
 		BytesStored: c.bytesStored.Load(), BytesAhead: c.bytesAhead.Load(),
@@ -58,10 +58,10 @@ func (c *counters) snapshot() Stats {
 	}
 }
 
-// countHandedOn counts a mini-batch that the consumer took.
+// countHandedOn counts a fragment, or a whole mini-batch, that the consumer took.
 func (c *counters) countHandedOn(m *tensor.MiniBatch) {
 	c.rows.Add(int64(m.Rows))
-	c.miniBatches.Add(1)
+	c.fragments.Add(1)
 }
 
 // countTraffic counts a slice that was sent, with its moves. fed says that the host made the moves: it
@@ -112,7 +112,7 @@ func (s Stats) Share(rows int64) Stats {
 // combine combines each number with the same number of o.
 func (s Stats) combine(o Stats, combine func(a, b int64) int64) Stats {
 	s.Rows = combine(s.Rows, o.Rows)
-	s.MiniBatches = combine(s.MiniBatches, o.MiniBatches)
+	s.Fragments = combine(s.Fragments, o.Fragments)
 	s.Slices = combine(s.Slices, o.Slices)
 	s.Reissued = combine(s.Reissued, o.Reissued)
 	s.Dropped = combine(s.Dropped, o.Dropped)

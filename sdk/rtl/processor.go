@@ -129,7 +129,7 @@ func (p *simulatedProcessor) miniBatch(part *partition.Partition, first int64, r
 		return nil, err
 	}
 	p.stats.Rows += int64(rows)
-	p.stats.MiniBatches++
+	p.stats.Fragments++
 	return m, nil
 }
 

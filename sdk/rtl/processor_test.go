@@ -60,7 +60,7 @@ func TestMiniBatchesAreThoseOfTheCPU(t *testing.T) {
 				processortest.RequireSame(t, processortest.MiniBatches(t, onCPU, run),
 					processortest.MiniBatches(t, simulated, run), name)
 			}
-			require.Equal(t, processor.Stats{Rows: 301, MiniBatches: 7}, simulated.Stats())
+			require.Equal(t, processor.Stats{Rows: 301, Fragments: 7}, simulated.Stats())
 			require.NoError(t, simulated.Close())
 		}
 	}

@@ -19,7 +19,7 @@ var counts = map[string]bool{
 	"rounds":   true,
 	"switches": true, "other_jobs": true, "turns": true, "speedup": true, // of bench regions
 	"dilation":     true, // a factor
-	"mini_batches": true, "jobs": true, "drives": true, "drives_wanted": true, "drives_peak": true, "stalls": true,
+	"mini_batches": true, "fragments": true, "jobs": true, "drives": true, "drives_wanted": true, "drives_peak": true, "stalls": true,
 	"queue_depth_mean": true,
 	"region":           true, "regions": true, "boot_slot": true, "previous_slot": true, "slm_first_byte": true,
 	"nsid": true, "csi": true, "slot": true, "engine_threads": true, "threads": true, "programs_run": true,
@@ -31,7 +31,7 @@ var counts = map[string]bool{
 	"nodes": true, "splits": true, "epoch": true, "epochs": true, "rank": true, "mini_batches_delivered": true,
 	"mini_batches_acknowledged": true, "queue_mini_batches": true, "leases_redelivered": true, "outstanding_leases": true,
 	"partitions": true, "absent_partitions": true, "streams": true,
-	"splits_running": true, "buffered_mini_batches": true, "source_failures": true,
+	"splits_running": true, "buffered_fragments": true, "source_failures": true,
 	"fewest_copies": true, "bad_copies": true, "owner_splits": true, "revision": true, "restored_revision": true,
 	"fences_above": true, "num_embeddings": true,
 	"workers": true, "workers_ready": true, "splits_held": true, "splits_of_reach_any": true, "splits_own": true,

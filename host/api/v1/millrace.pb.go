@@ -835,7 +835,7 @@ type NodeStatus struct {
 	// digest of partitions, schemas and each drive's partitions; while it is unchanged, fields 8 and 9 may be left out
 	Inventory       []byte   `protobuf:"bytes,10,opt,name=inventory,proto3" json:"inventory,omitempty"`
 	Jobs            []string `protobuf:"bytes,11,rep,name=jobs,proto3" json:"jobs,omitempty"`                                               // hex digests of the jobs that are prepared
-	BufferedBatches int64    `protobuf:"varint,12,opt,name=buffered_batches,json=bufferedBatches,proto3" json:"buffered_batches,omitempty"` // mini-batches that are made and not yet fetched
+	BufferedBatches int64    `protobuf:"varint,12,opt,name=buffered_batches,json=bufferedBatches,proto3" json:"buffered_batches,omitempty"` // fragments that are made and not yet fetched; a whole mini-batch is one
 	BufferedBytes   int64    `protobuf:"varint,13,opt,name=buffered_bytes,json=bufferedBytes,proto3" json:"buffered_bytes,omitempty"`
 	ClockSeconds    float64  `protobuf:"fixed64,14,opt,name=clock_seconds,json=clockSeconds,proto3" json:"clock_seconds,omitempty"` // the node's clock, Unix time
 	Load            *Load    `protobuf:"bytes,15,opt,name=load,proto3" json:"load,omitempty"`                                       // that the node's process puts on its machine

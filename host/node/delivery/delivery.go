@@ -17,11 +17,11 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// Counter counts the mini-batches that a Server delivers; each fragment counts as one. Its methods may be called from
-// any number of goroutines.
+// Counter counts the fragments that a Server delivers. Its methods may be called from any number of goroutines.
 type Counter interface {
-	// Delivered counts a mini-batch that was written, and the time since its request.
-	Delivered(drive string, rows int, bytes int64, took time.Duration)
+	// Delivered counts a fragment that was written, and the time since its request. first reports whether the fragment
+	// has the first row of its mini-batch, as a whole mini-batch has.
+	Delivered(drive string, rows int, first bool, bytes int64, took time.Duration)
 	// Refused counts a request that was answered with an error, by the error's code.
 	Refused(code string)
 	// CutOff counts a response that its client did not take whole.
@@ -79,13 +79,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 		s.o.Counter.Refused(errorcode.Of(err).String())
 		return err
 	}
-	rows := response.MiniBatch().Rows
+	fragment := response.MiniBatch()
+	rows, first := fragment.Rows, fragment.Fragment.Index == 0
 	n, err := s.write(w, r, response)
 	if err != nil {
 		return err
 	}
 	if n > 0 {
-		s.o.Counter.Delivered(q.drive, rows, n, time.Since(begin))
+		s.o.Counter.Delivered(q.drive, rows, first, n, time.Since(begin))
 	}
 	return nil
 }

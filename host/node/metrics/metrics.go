@@ -38,12 +38,13 @@ type Metrics struct {
 	registered []prometheus.Collector
 	devices    *deviceCollector
 
-	rows     *prometheus.CounterVec
-	batches  *prometheus.CounterVec
-	bytes    *prometheus.CounterVec
-	failures *prometheus.CounterVec
-	cut      prometheus.Counter
-	latency  *prometheus.HistogramVec
+	rows      *prometheus.CounterVec
+	fragments *prometheus.CounterVec
+	batches   *prometheus.CounterVec
+	bytes     *prometheus.CounterVec
+	failures  *prometheus.CounterVec
+	cut       prometheus.Counter
+	latency   *prometheus.HistogramVec
 
 	buffered, bufferedBytes, jobs, draining, fence *prometheus.Desc
 	busy, running, ready, opens, p, drift, image   *prometheus.Desc
@@ -64,7 +65,7 @@ func New(o Options) (*Metrics, error) {
 	m.makeDescriptions()
 	m.devices = newDeviceCollector(o)
 	for _, c := range []prometheus.Collector{
-		m.rows, m.batches, m.bytes, m.failures, m.cut, m.latency, &nodeCollector{m}, m.devices, o.Vocabularies,
+		m.rows, m.fragments, m.batches, m.bytes, m.failures, m.cut, m.latency, &nodeCollector{m}, m.devices, o.Vocabularies,
 	} {
 		if err := m.registry.Register(c); err != nil {
 			return nil, errors.Join(err, m.Close())
@@ -83,23 +84,24 @@ func (m *Metrics) makeCounters() {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "millrace_node_" + name, Help: help}, labels)
 	}
 	m.rows = counter("rows_total", "Rows of mini-batches written to launchers.", "drive")
-	m.batches = counter("minibatches_total", "Mini-batches written to launchers, and fragments of mini-batches.", "drive")
+	m.fragments = counter("fragments_total", "Fragments written to launchers; a whole mini-batch is one.", "drive")
+	m.batches = counter("minibatches_total", "Mini-batches whose first row was written to launchers.", "drive")
 	m.bytes = counter("bytes_total", "Bytes of mini-batches written to launchers.", "drive")
-	m.failures = counter("minibatch_failures_total", "Requests for mini-batches that were answered with an error.",
+	m.failures = counter("minibatch_failures_total", "Requests for fragments that were answered with an error.",
 		"code")
 	m.cut = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "millrace_node_cut_total", Help: "Responses whose client did not take them whole.",
 	})
 	m.latency = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "millrace_node_minibatch_seconds", Help: "Time from a request for a mini-batch until it was written.",
+		Name: "millrace_node_minibatch_seconds", Help: "Time from a request for a fragment until it was written.",
 		Buckets:                     prometheus.ExponentialBuckets(0.0005, 2, 16),
 		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
 	}, []string{"drive"})
 }
 
 func (m *Metrics) makeDescriptions() {
-	m.buffered = describe("node_buffered_minibatches", "Mini-batches made and not yet written.")
-	m.bufferedBytes = describe("node_buffered_bytes", "Bytes of mini-batches made and not yet written.")
+	m.buffered = describe("node_buffered_fragments", "Fragments made and not yet written; a whole mini-batch is one.")
+	m.bufferedBytes = describe("node_buffered_bytes", "Bytes of fragments made and not yet written.")
 	m.jobs = describe("node_jobs", "Jobs prepared.")
 	m.draining = describe("node_draining", "1 while the node takes no new splits.")
 	m.fence = describe("node_fence", "Fence of the latest leader seen.")
@@ -126,9 +128,12 @@ func (m *Metrics) Close() error {
 }
 
 // Delivered implements delivery.Counter.
-func (m *Metrics) Delivered(drive string, rows int, bytes int64, took time.Duration) {
+func (m *Metrics) Delivered(drive string, rows int, first bool, bytes int64, took time.Duration) {
 	m.rows.WithLabelValues(drive).Add(float64(rows))
-	m.batches.WithLabelValues(drive).Inc()
+	m.fragments.WithLabelValues(drive).Inc()
+	if first {
+		m.batches.WithLabelValues(drive).Inc()
+	}
 	m.bytes.WithLabelValues(drive).Add(float64(bytes))
 	m.latency.WithLabelValues(drive).Observe(took.Seconds())
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// Held is the number and the bytes of the mini-batches that were made and not given back.
-type Held struct{ Batches, Bytes int64 }
+// Held is the number and the bytes of the fragments that were made and not given back.
+type Held struct{ Fragments, Bytes int64 }
 
-// add counts a mini-batch in (sign 1) or out (sign -1).
+// add counts a fragment in (sign 1) or out (sign -1).
 func (h *Held) add(sign, bytes int64) {
-	h.Batches += sign
+	h.Fragments += sign
 	h.Bytes += sign * bytes
 }
 
@@ -70,7 +70,7 @@ func (a *accounts) share(owner string) *share {
 }
 
 func (a *accounts) dropIfEmpty(owner string, o *share) {
-	if o.splits == 0 && o.Batches == 0 {
+	if o.splits == 0 && o.Fragments == 0 {
 		delete(a.owners, owner)
 	}
 }
@@ -84,7 +84,7 @@ func (a *accounts) add(job dataset.Digest, owner string, sign, bytes int64) {
 		a.jobs[job] = held
 	}
 	held.add(sign, bytes)
-	if held.Batches == 0 {
+	if held.Fragments == 0 {
 		delete(a.jobs, job)
 	}
 	if owner == "" {

@@ -160,9 +160,9 @@ func TestAheadOfTheRequests(t *testing.T) {
 	d := &drive{}
 	s := table(t, d, nil)
 	p := take(t, s, ask(0, 0, 5))
-	eventually(t, func() bool { return s.Holding() == Held{Batches: 5, Bytes: 5 * size} })
+	eventually(t, func() bool { return s.Holding() == Held{Fragments: 5, Bytes: 5 * size} })
 	s.Done(p, true)
-	assert.Equal(t, Held{Batches: 4, Bytes: 4 * size}, s.Holding())
+	assert.Equal(t, Held{Fragments: 4, Bytes: 4 * size}, s.Holding())
 	p = take(t, s, ask(0, 1, 5))
 	s.Done(p, false)
 	p = take(t, s, ask(0, 1, 5))
@@ -216,9 +216,9 @@ func TestNoMoreThanThereIsRoomFor(t *testing.T) {
 			d := &drive{}
 			s := table(t, d, bound)
 			first := take(t, s, ask(0, 0, 16))
-			eventually(t, func() bool { return s.Holding().Batches == 3 })
+			eventually(t, func() bool { return s.Holding().Fragments == 3 })
 			p := take(t, s, ask(0, 6, 16)) // past what there is room for, and so is what lies before it
-			assert.LessOrEqual(t, s.Holding().Batches, int64(7))
+			assert.LessOrEqual(t, s.Holding().Fragments, int64(7))
 			s.Done(p, true)
 			s.Done(first, true)
 			for n := uint64(1); n < 6; n++ {

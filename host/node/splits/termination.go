@@ -125,7 +125,7 @@ func (t *Table) Running(drive string) int {
 	return n
 }
 
-// Holding returns the number and the bytes of the mini-batches that were made and not given back.
+// Holding returns the number and the bytes of the fragments that were made and not given back.
 func (t *Table) Holding() Held {
 	t.mu.Lock()
 	defer t.mu.Unlock()
