@@ -25,6 +25,11 @@ SCHEMAS = (
     Schema(label=True),
     Schema(label=True, keys=(Key("x", 3, True, 1), Key("y", 3, False, 1), Key("z", 2, True), Key("w", 2, True, 2))),
     Schema(keys=(Key("x", 2, set=1), Key("y", 2), Key("z", 2, set=2), Key("w", 2, set=2)), ids="int32", weights=True),
+    Schema(
+        keys=(Key("x", 2, set=1), Key("y", 2, set=1), Key("z", 2, True), Key("w", 2, True, 2), Key("v", 2, set=2)),
+        ids="int32",
+        weights=True,
+    ),
 )
 
 # A row: its label, its dense features (as bytes), and of each key its ids and their weights.
@@ -89,7 +94,7 @@ def cut(schema: Schema, rows: Sequence[Row], ends: Sequence[int]) -> list[MiniBa
 class Joining(unittest.TestCase):
     def test_every_cut_gives_the_whole(self) -> None:
         pool = Pool()
-        for seed in range(60):
+        for seed in range(72):
             r = random.Random(seed)
             schema = SCHEMAS[seed % len(SCHEMAS)]
             rows = [row(schema, r) for _ in range(r.randrange(2, 25))]
