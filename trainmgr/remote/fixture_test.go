@@ -144,31 +144,37 @@ type fakeRank struct {
 }
 
 type clusterOptions struct {
-	rows   int64 // of each partition
-	parts  int
-	batch  int64
-	split  int64
-	epochs uint64
-	ranks  uint32
-	order  string
-	nodes  int
-	unix   bool
-	across bool // Mini-batches go on across partitions, each of which is one split or several.
+	rows    int64 // of each partition
+	parts   int
+	batch   int64
+	split   int64
+	epochs  uint64
+	ranks   uint32
+	order   string
+	nodes   int
+	unix    bool
+	across  bool    // Mini-batches go on across partitions, each of which is one split or several.
+	groups  []int64 // the rows of each partition's row groups; nil: one row group
+	shuffle string  // empty: the default
 }
 
 func newCluster(t testing.TB, o clusterOptions) *cluster {
 	t.Helper()
 	c := &cluster{t: t, key: []byte("cluster key"), calls: map[string]int{}, fence: 1}
 	c.spec = &apiv1.JobSpec{Name: "job", Pipeline: []byte("name: t"), Epochs: max(o.epochs, 1), Ranks: max(o.ranks, 1),
-		Order: o.order, Plan: &apiv1.PlanOptions{Batch: o.batch, SplitBatches: o.split, Seed: 3}}
+		Order: o.order, Plan: &apiv1.PlanOptions{Batch: o.batch, SplitBatches: o.split, Seed: 3, Shuffle: o.shuffle}}
 	c.digest = sha256.Sum256([]byte("a job"))
 	if o.across {
 		c.spec.Plan.Boundary = dataset.BoundaryNone.String()
 	}
+	groups := o.groups
+	if groups == nil {
+		groups = []int64{o.rows}
+	}
 	var parts []dataset.Partition
 	for i := range max(o.parts, 1) {
 		parts = append(parts, dataset.Partition{Name: fmt.Sprintf("part-%d", i), Bytes: 1, Rows: o.rows,
-			RowGroups: []int64{o.rows}})
+			RowGroups: groups})
 	}
 	var err error
 	c.man, err = dataset.NewManifest(parts)

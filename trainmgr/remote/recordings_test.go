@@ -58,6 +58,7 @@ func TestRecordings(t *testing.T) {
 // playedStep is a step of a recording.
 type playedStep struct {
 	Step, Call, Session, Reason, Leader string
+	Boundary                            string
 	Epoch, Fence, Lease                 uint64
 	Owned, Numbers                      [][2]uint64
 	Leases, Fetched, Revoked            []uint64
@@ -71,6 +72,9 @@ type playedGrant struct {
 	Split                  uint32
 	Node, Drive            string
 }
+
+// playedFragment names a fragment of an epoch, as a request to a node does.
+type playedFragment struct{ epoch, number uint64 }
 
 // numberSet is a set of mini-batches of an epoch.
 type numberSet map[uint64]bool
@@ -148,10 +152,10 @@ type player struct {
 	granted       map[uint64]playedGrant
 	gone          map[uint64]int // The leases that have ended, and how many calls that name each may come late.
 	trained, told numberSet
-	given         map[tensor.Name]bool // The mini-batches that the node gives.
-	failing       map[tensor.Name]bool // The mini-batches that the node does not give.
-	taken         map[tensor.Name]bool // The mini-batches that the node gave.
-	passed        map[tensor.Name]bool // The mini-batches that the trainer has trained.
+	given         map[playedFragment]bool // The fragments that the node gives.
+	failing       map[playedFragment]bool // The fragments that the node does not give.
+	taken         map[playedFragment]bool // The fragments that the node gave.
+	passed        map[tensor.Name]bool    // The mini-batches that the trainer has trained.
 	released      map[uint64]string
 	loop          *error // How the trainer's loop ended.
 	token         *error // How the call for a token ended.
@@ -161,12 +165,15 @@ type player struct {
 func newPlayer(t *testing.T, steps []playedStep) *player {
 	p := &player{
 		t: t, redirect: -1, fence: 1, granted: map[uint64]playedGrant{}, gone: map[uint64]int{}, trained: numberSet{},
-		told: numberSet{}, given: map[tensor.Name]bool{}, failing: map[tensor.Name]bool{}, taken: map[tensor.Name]bool{},
-		passed: map[tensor.Name]bool{}, released: map[uint64]string{},
+		told: numberSet{}, given: map[playedFragment]bool{}, failing: map[playedFragment]bool{},
+		taken: map[playedFragment]bool{}, passed: map[tensor.Name]bool{}, released: map[uint64]string{},
 		ordered: slices.ContainsFunc(steps, func(s playedStep) bool { return s.Ordered }),
 	}
-	p.cluster = newCluster(t, clusterOptions{rows: 80, batch: 10, split: 2, epochs: 3})
-	p.cluster.spec.Plan.Shuffle = dataset.ShuffleNone.String()
+	o := clusterOptions{rows: 80, batch: 10, split: 2, epochs: 3, shuffle: dataset.ShuffleNone.String()}
+	if steps[0].Boundary == dataset.BoundaryNone.String() {
+		o.across, o.groups = true, []int64{25, 25, 25, 5}
+	}
+	p.cluster = newCluster(t, o)
 	p.cluster.spec.Order = map[bool]string{true: "deterministic", false: "fastest"}[p.ordered]
 	var urls []string
 	for i := range 3 {
@@ -386,7 +393,7 @@ func (p *player) lose(lease uint64) {
 func (p *player) give(w http.ResponseWriter, r *http.Request) {
 	epoch, _ := strconv.ParseUint(r.URL.Query().Get("epoch"), 10, 64)
 	number, _ := strconv.ParseUint(r.URL.Query().Get("number"), 10, 64)
-	name := tensor.Name{Job: p.cluster.digest, Epoch: epoch, Number: number}
+	name := playedFragment{epoch, number}
 	if r.Header.Get(apiv1.TicketHeader) != apiv1.EncodeTicket(playedTicket) {
 		p.locked(func() { p.problem("asks for %v without the ticket", name) })
 	}
@@ -396,7 +403,11 @@ func (p *player) give(w http.ResponseWriter, r *http.Request) {
 		p.mu.Unlock()
 		switch {
 		case given:
-			frame, err := tensor.AppendFrame(nil, makeBatch(name, 10))
+			fragment, err := p.cluster.makeFragment(epoch, number)
+			if err != nil {
+				panic(err)
+			}
+			frame, err := tensor.AppendFrame(nil, fragment)
 			if err != nil {
 				panic(err)
 			}
@@ -524,7 +535,7 @@ func (p *player) leased(s playedStep) {
 	}
 	p.locked(func() {
 		for _, g := range s.Grants {
-			p.each(g, func(name tensor.Name) { delete(p.failing, name) })
+			p.each(g, func(name playedFragment) { delete(p.failing, name) })
 			if p.granted[g.Lease].Lease != g.Lease {
 				p.granted[g.Lease] = g
 			}
@@ -552,11 +563,22 @@ func (p *player) leased(s playedStep) {
 	await("a Lease call", func() bool { return p.scripted == nil })
 }
 
-// each calls do with every mini-batch of a lease.
-func (p *player) each(g playedGrant, do func(tensor.Name)) {
+// each calls do with every fragment of a lease.
+func (p *player) each(g playedGrant, do func(playedFragment)) {
 	for n := g.From; n < g.To; n++ {
-		do(tensor.Name{Job: p.cluster.digest, Epoch: g.Epoch, Number: n})
+		do(playedFragment{g.Epoch, n})
 	}
+}
+
+// miniBatches returns the numbers of the mini-batches that have fragments in a lease.
+func (p *player) miniBatches(g playedGrant) [2]uint64 {
+	var ends [2]uint64
+	for i, n := range []uint64{g.From, g.To - 1} {
+		f, err := p.cluster.plan[g.Epoch].Fragment(n)
+		require.NoError(p.t, err)
+		ends[i] = f.MiniBatch + uint64(i)
+	}
+	return ends
 }
 
 func (p *player) lease(s playedStep) {
@@ -566,7 +588,7 @@ func (p *player) lease(s playedStep) {
 	// left returns the leases that the ledger does not know as delivered.
 	left := func(list []uint64) (ids []uint64) {
 		for _, id := range list {
-			if g := p.granted[id]; !p.told.has([2]uint64{g.From, g.To}) {
+			if !p.told.has(p.miniBatches(p.granted[id])) {
 				ids = append(ids, id)
 			}
 		}
@@ -591,9 +613,9 @@ func (p *player) lease(s playedStep) {
 
 func (p *player) brings(s playedStep) {
 	g := p.granted[s.Lease]
-	p.each(g, func(name tensor.Name) {
+	p.each(g, func(name playedFragment) {
 		p.locked(func() { p.given[name] = true })
-		p.await("a request for a mini-batch", func() bool { return p.taken[name] })
+		p.await("a request for a fragment", func() bool { return p.taken[name] })
 	})
 	p.await("a Lease call that names the lease as fetched", func() bool {
 		return slices.ContainsFunc(p.calls[p.mark:], func(c *playedCall) bool {
@@ -604,15 +626,16 @@ func (p *player) brings(s playedStep) {
 }
 
 func (p *player) fails(s playedStep) {
-	p.locked(func() { p.each(p.granted[s.Lease], func(name tensor.Name) { p.failing[name] = true }) })
+	p.locked(func() { p.each(p.granted[s.Lease], func(name playedFragment) { p.failing[name] = true }) })
 }
 
 func (p *player) train(s playedStep) {
 	for _, n := range s.Numbers {
-		p.each(playedGrant{Epoch: p.epoch, From: n[0], To: n[1]}, func(name tensor.Name) {
-			p.locked(func() { p.trained[name.Number] = true })
+		for number := n[0]; number < n[1]; number++ {
+			name := tensor.Name{Job: p.cluster.digest, Epoch: p.epoch, Number: number}
+			p.locked(func() { p.trained[number] = true })
 			p.await("the trainer", func() bool { return p.passed[name] })
-		})
+		}
 	}
 	p.locked(func() { p.mark = len(p.calls) })
 }

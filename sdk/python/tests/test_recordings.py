@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 from millrace import FencedError, Job, TokenError, UnreachableError, session
 from millrace.token import Progress, Ranges
 
-from .fake import JOB, SCHEMA, Refusal, Serving, b64, content, entitles, ticket
+from .fake import JOB, SCHEMA, Refusal, Sequence, Serving, b64, content, entitles, part, ticket
 
 logging.getLogger("millrace").setLevel(logging.ERROR)
 
@@ -57,6 +57,8 @@ class Player:
 
     def __init__(self, steps: list[dict[str, Any]]) -> None:
         self.steps = steps
+        self.across = steps[0].get("boundary") == "none"
+        self.sequence = Sequence(_BATCHES, 2, _ROWS, (25, 25, 25, 5) if self.across else ())
         self.cond = threading.Condition()
         self.problems: list[str] = []
         self.calls: list[_Call] = []  # all of them, in their order
@@ -71,8 +73,8 @@ class Player:
         self.granted: dict[int, dict[str, Any]] = {}
         self.gone: dict[int, int] = {}  # leases that have ended, and how many calls that name them may come late
         self.trained, self.owned, self.told = Ranges(), Ranges(), Ranges()
-        self.given: set[tuple[int, int]] = set()  # mini-batches that the nodes give
-        self.failing: set[tuple[int, int]] = set()  # mini-batches that the nodes do not give
+        self.given: set[tuple[int, int]] = set()  # fragments that the nodes give
+        self.failing: set[tuple[int, int]] = set()  # fragments that the nodes do not give
         self.turning = self.fenced = self.silent = False
         self.released: dict[int, str] = {}
         self.taken: dict[tuple[int, int], Any] = {}
@@ -181,22 +183,25 @@ class Player:
         key = (epoch, number)
         with self.cond:
             if entitles(h.headers.get("Millrace-Ticket", ""), "n", number) is None:
-                self.problems.append(f"asks for mini-batch {number} without a ticket for it")
-            if number in self.trained and epoch == self.epoch:
-                self.problems.append(f"asks for mini-batch {number}, which was trained")
+                self.problems.append(f"asks for fragment {number} without a ticket for it")
+            minibatch, first, rows = self.sequence.fragments[number]
+            if minibatch in self.trained and epoch == self.epoch:
+                self.problems.append(f"asks for fragment {number} of mini-batch {minibatch}, which was trained")
             self.cond.wait_for(lambda: key in self.given or key in self.failing or self.lose_all, 2 * _PATIENCE)
             given = key in self.given
         if given:
-            h.answer(200, content(epoch, number, _ROWS))
+            raw, place = content(epoch, minibatch, _ROWS), self.sequence.place(number)
+            h.answer(200, raw if place is None else part(raw, first, rows, place))
         else:
             h.close_connection = True
             h.connection.close()
 
     def _status(self) -> dict[str, Any]:
         order = "deterministic" if self.ordered else "fastest"
+        plan = {"batch": str(_ROWS), **({"boundary": "none"} if self.across else {})}
         return {
             "id": "j1",
-            "spec": {"name": "rm1", "epochs": "3", "ranks": 1, "order": order, "plan": {"batch": str(_ROWS)}},
+            "spec": {"name": "rm1", "epochs": "3", "ranks": 1, "order": order, "plan": plan},
             "digest": b64(bytes.fromhex(JOB)),
             "state": "running",
         }
@@ -261,7 +266,7 @@ class Player:
                 "job": self._status(),
                 "session": b64(step["session"].encode()),
                 "tensorSchema": b64(SCHEMA.to_json().encode()),
-                "manifest": b64(b'{"partitions":[]}'),
+                "manifest": b64(b'{"partitions":[{"rows":80}]}'),
                 "epoch": str(step["epoch"]),
                 "token": b64(Progress(JOB, step["epoch"], acknowledged).token().to_bytes()),
                 "owned": [{"from": str(a), "to": str(b)} for a, b in owned],
@@ -277,6 +282,7 @@ class Player:
                 "drive": g["drive"],
                 "urls": [self.node.url],
                 "ticket": ticket("n", g["from"], g["to"], 0),
+                **({"miniBatch": str(self.sequence.fragments[g["from"]][0])} if self.across else {}),
             }
             for g in step.get("grants", ())
         ]
@@ -310,7 +316,7 @@ class Player:
     def _lease(self, step: dict[str, Any]) -> None:
         def left(leases: Any) -> set[int]:
             """Returns the leases that the ledger does not know as delivered."""
-            known = {i for i, g in self.granted.items() if not Ranges([(g["from"], g["to"])]).minus(self.told)}
+            known = {i for i, g in self.granted.items() if not self._minibatches(g).minus(self.told)}
             return {int(x) for x in leases} - known
 
         def said(c: _Call) -> bool:
@@ -336,7 +342,15 @@ class Player:
             with self.cond:
                 self.given.add((g["epoch"], number))
                 self.cond.notify_all()
-            self._taken(g["epoch"], number)
+            minibatch = self.sequence.fragments[number][0]
+            parts = range(*self.sequence.begins[minibatch : minibatch + 2])
+            if all((g["epoch"], n) in self.given for n in parts):
+                self._taken(g["epoch"], minibatch)
+
+    def _minibatches(self, grant: dict[str, Any]) -> Ranges:
+        """Returns the mini-batches that have fragments in a lease."""
+        first, last = (self.sequence.fragments[n][0] for n in (grant["from"], grant["to"] - 1))
+        return Ranges([(first, last + 1)])
 
     def _taken(self, epoch: int, number: int) -> Any:
         return self._wait(lambda: self.taken.get((epoch, number)), f"mini-batch {number}")

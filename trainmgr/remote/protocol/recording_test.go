@@ -18,8 +18,8 @@ import (
 // recordedScripts are the scripts whose incidents are recorded, and how many blocks of each. The blocks that follow are
 // about patience and times, which a launcher is free to choose.
 var recordedScripts = map[string]int{
-	"epoch": 6, "fenced": 1, "lastacknowledgements": 1, "leaders": 3, "lostanswers": 4, "onlynode": 2, "token": 3,
-	"turnover": 1,
+	"epoch": 6, "fenced": 1, "fragments": 3, "lastacknowledgements": 1, "leaders": 3, "lostanswers": 4, "onlynode": 2,
+	"token": 3, "turnover": 1,
 }
 
 // TestRecordings compares the recordings in testdata with what the scripts do. The launcher in Go (package remote) and
@@ -51,24 +51,25 @@ func TestRecordings(t *testing.T) {
 
 // recordedStep is a line of a recording.
 type recordedStep struct {
-	Step    string          `json:"step"`
-	Call    string          `json:"call,omitempty"`
-	Session string          `json:"session,omitempty"`
-	Epoch   uint64          `json:"epoch"`
-	Fence   uint64          `json:"fence,omitempty"`
-	Owned   [][2]uint64     `json:"owned,omitempty"`
-	Numbers [][2]uint64     `json:"numbers,omitempty"`
-	Lease   uint64          `json:"lease,omitempty"`
-	Leases  []uint64        `json:"leases,omitempty"`
-	Fetched []uint64        `json:"fetched,omitempty"`
-	Adopt   []recordedGrant `json:"adopt,omitempty"`
-	Grants  []recordedGrant `json:"grants,omitempty"`
-	Revoked []uint64        `json:"revoked,omitempty"`
-	Says    []string        `json:"says,omitempty"` // Of an answer: adopt, epochDone, jobDone, unknownSession.
-	Reason  string          `json:"reason,omitempty"`
-	Leader  string          `json:"leader,omitempty"`
-	Lost    bool            `json:"lost,omitempty"`
-	Ordered bool            `json:"ordered,omitempty"`
+	Step     string          `json:"step"`
+	Call     string          `json:"call,omitempty"`
+	Session  string          `json:"session,omitempty"`
+	Epoch    uint64          `json:"epoch"`
+	Boundary string          `json:"boundary,omitempty"`
+	Fence    uint64          `json:"fence,omitempty"`
+	Owned    [][2]uint64     `json:"owned,omitempty"`
+	Numbers  [][2]uint64     `json:"numbers,omitempty"`
+	Lease    uint64          `json:"lease,omitempty"`
+	Leases   []uint64        `json:"leases,omitempty"`
+	Fetched  []uint64        `json:"fetched,omitempty"`
+	Adopt    []recordedGrant `json:"adopt,omitempty"`
+	Grants   []recordedGrant `json:"grants,omitempty"`
+	Revoked  []uint64        `json:"revoked,omitempty"`
+	Says     []string        `json:"says,omitempty"` // Of an answer: adopt, epochDone, jobDone, unknownSession.
+	Reason   string          `json:"reason,omitempty"`
+	Leader   string          `json:"leader,omitempty"`
+	Lost     bool            `json:"lost,omitempty"`
+	Ordered  bool            `json:"ordered,omitempty"`
 }
 
 // recordedGrant is a lease in a recording.

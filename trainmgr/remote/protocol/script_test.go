@@ -167,7 +167,7 @@ func (s *scripted) do(w []string) {
 		a := Attachment{Session: []byte(w[1]), Epoch: s.epoch(w[2:])}
 		s.record(recordedStep{
 			Step: "attached", Session: w[1], Epoch: a.Epoch.Number, Owned: recordedRanges(a.Epoch.Owned),
-			Numbers: recordedRanges(s.runs(option(w, "acked"))),
+			Numbers: recordedRanges(s.runs(option(w, "acked"))), Boundary: option(w, "boundary"),
 		})
 		if m == nil {
 			s.machine = New(Options{Pieces: 2, Acks: 4, AckDelay: 50 * time.Millisecond, Deadline: 15 * time.Second,
@@ -445,7 +445,7 @@ func (s *scripted) start() {
 			return
 		}
 		g := s.grants[id]
-		s.say("lease %d starts in %v: mini-batches [%d,%d) of node %s", id, max(s.machine.NodePause(g.Node, s.now), 0),
+		s.say("lease %d starts in %v: fragments [%d,%d) of node %s", id, max(s.machine.NodePause(g.Node, s.now), 0),
 			g.From, g.To, g.Node)
 	}
 }
