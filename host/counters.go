@@ -61,7 +61,7 @@ func (d *Drive) report(ctx context.Context, stats processor.Stats, counted *api.
 		Name: d.name, Engine: string(d.engine), Rows: stats.Rows, Fragments: stats.Fragments, Wait: stats.Wait,
 		Move: stats.Move, Decode: stats.Decode,
 		Transform: stats.Transform, Fetch: stats.Fetch, BytesMoved: stats.BytesPlanned,
-		BytesUnneeded: stats.BytesUnneeded, BytesOut: stats.BytesOut, RowsDropped: stats.Dropped,
+		BytesUnneeded: stats.BytesUnneeded(), BytesOut: stats.BytesOut, RowsDropped: stats.Dropped,
 		BytesStored: stats.BytesStored, BytesAhead: stats.BytesAhead, BytesFetched: stats.BytesFetched,
 		Source: d.farCounters(),
 	}

@@ -77,7 +77,7 @@ func (r *Ran) check() error {
 		{"drives", float64(r.Drives)},
 		{"drives that are wanted", float64(r.Wanted)}, {"drives at the busiest", float64(r.Busiest)},
 		{"rows of the drives", float64(r.RowsMade)}, {"bytes moved", float64(r.Moved)},
-		{"bytes moved and wanted", float64(r.Moved - r.Unneeded)}, {"bytes fetched", float64(r.Fetched)},
+		{"bytes moved and needed", float64(r.Moved - r.Unneeded)}, {"bytes fetched", float64(r.Fetched)},
 		{"bytes of tensors", float64(r.Out)}, {"bytes delivered", float64(r.Delivered)}, {"stalled seconds", r.Stall},
 		{"foretold seconds", r.Foretold},
 	} {

@@ -177,7 +177,7 @@ func (v *Review) link(p *Plan, r *Ran) {
 	}
 	unneeded := ""
 	if r.Moved > 0 && r.Unneeded > 0 {
-		unneeded = fmt.Sprintf("%.1f %% of it moved and not wanted: joined gaps and block edges",
+		unneeded = fmt.Sprintf("%.1f %% of it needed by no row: pages that several splits read, gaps, block edges",
 			100*float64(r.Unneeded)/float64(r.Moved))
 	}
 	add("flash to device memory", p.RowIn.Value, r.Moved, r.RowsMade, unneeded)

@@ -74,8 +74,8 @@ func TestTheWorstComesFirst(t *testing.T) {
 	assert.InDelta(t, 10, v.Then, 1e-9, "P binds before the flash")
 	assert.Equal(t, "P was off most: 2e+05 rows/s planned (modelled), 1e+05 in the job (1/2 of it). With it the plan "+
 		"wants 10 drives at once instead of 5.", v.Says)
-	assert.InDelta(t, 3, v.Assumptions[1].Ratio, 1e-9, "what moved and was not wanted is not part of a row")
-	assert.Equal(t, "25.0 % of it moved and not wanted: joined gaps and block edges", v.Links[0].Note)
+	assert.InDelta(t, 3, v.Assumptions[1].Ratio, 1e-9, "what moved and no row needed is not part of a row")
+	assert.Equal(t, "25.0 % of it needed by no row: pages that several splits read, gaps, block edges", v.Links[0].Note)
 	assert.InDelta(t, 4e9, v.Links[0].Ran, 1, "it went over the link all the same")
 }
 
@@ -167,7 +167,7 @@ func TestRanOf(t *testing.T) {
 		"has trained 0 rows":        func(r *trainmgr.Report) { r.Rows = 0 },
 		"in 0 s":                    func(r *trainmgr.Report) { r.ElapsedSeconds = 0 },
 		"T are -1":                  func(r *trainmgr.Report) { r.TRowsPerSecond = -1 },
-		"bytes moved and wanted":    func(r *trainmgr.Report) { r.PerDrive[0].BytesUnneeded = math.MaxInt32 },
+		"bytes moved and needed":    func(r *trainmgr.Report) { r.PerDrive[0].BytesUnneeded = math.MaxInt32 },
 		"drives at the busiest are": func(r *trainmgr.Report) { r.DrivesBusiest = -1 },
 	} {
 		_, err := RanOf(report(t, change), "report.json")

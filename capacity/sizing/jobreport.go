@@ -53,7 +53,8 @@ func checkSettled(spread float64, rate, again string) error {
 
 // takeReport takes the mean P of the drives of a job's report: with the engine cpu that is the rate of a core that runs
 // our kernels, else P of a drive. A P that did not settle is refused. It also takes the bytes of a row, unless the job
-// has a pipeline's.
+// has a pipeline's: the moved bytes less the unneeded ones are the rows' shares of their column chunks, whatever splits
+// the job had.
 func (j *Job) takeReport(b []byte, name string) error {
 	var r jobReport
 	if err := json.Unmarshal(b, &r); err != nil || r.Job == "" {

@@ -50,7 +50,7 @@ func TestTakeRates(t *testing.T) {
 	require.NoError(t, j.TakeRates(report("drive (vendor)", "0.05"), "r.json"))
 	assert.InDelta(t, 30, j.Drive.P.Value, 0)
 	assert.Equal(t, Modelled, j.Drive.P.Kind)
-	assert.InDelta(t, 10, j.RowIn.Value, 1e-9, "without what was moved and not wanted")
+	assert.InDelta(t, 10, j.RowIn.Value, 1e-9, "without what was moved and no row needed")
 	assert.InDelta(t, 5, j.RowOut.Value, 1e-9)
 	assert.Zero(t, j.KernelsCore.Value)
 

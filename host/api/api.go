@@ -200,7 +200,7 @@ type DriveReport struct {
 	Transform     time.Duration `json:"transform_ns"`
 	Fetch         time.Duration `json:"fetch_ns"`
 	BytesMoved    int64         `json:"moved_bytes"`    // flash to device memory, or read by the node
-	BytesUnneeded int64         `json:"unneeded_bytes"` // moved and not wanted: joined gaps and block edges
+	BytesUnneeded int64         `json:"unneeded_bytes"` // moved and needed by none of the rows, see processor.Stats
 	BytesStored   int64         `json:"stored_bytes"`   // The node read these and stored them in device memory.
 	BytesAhead    int64         `json:"ahead_bytes"`    // The node stored these while the device executed.
 	BytesFetched  int64         `json:"fetched_bytes"`  // Tensors were copied from device memory to the node.

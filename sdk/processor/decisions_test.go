@@ -80,9 +80,9 @@ func decide(t *testing.T, d decided) string {
 		require.NoError(t, s.Close())
 	}
 	s := p.Stats()
-	return fmt.Sprintf("%d mini-batches, %d slices, %d reissued, %d bytes moved, %d unneeded, %d again, "+
+	return fmt.Sprintf("%d mini-batches, %d slices, %d reissued, %d bytes moved, %d needed, %d again, "+
 		"file %x, slices %x",
-		batches, s.Slices, s.Reissued, s.BytesPlanned, s.BytesUnneeded, s.BytesReread,
+		batches, s.Slices, s.Reissued, s.BytesPlanned, s.BytesNeeded, s.BytesReread,
 		sha256.Sum256(d.data), o.sum.Sum(nil))
 }
 

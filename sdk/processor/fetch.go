@@ -13,6 +13,7 @@ import (
 // pendingBatch is a mini-batch that a maker made. Its tensors may still be on their way from the target.
 type pendingBatch struct {
 	batch   *tensor.MiniBatch
+	needed  int64         // bytes of the partition, see slicer.Done
 	fetched chan struct{} // closed at the end of the fetch; err is then set. nil: there was nothing to wait for
 	err     error
 }

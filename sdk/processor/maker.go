@@ -95,7 +95,12 @@ func (m *maker) makeInMemory(ctx context.Context) (*pendingBatch, error) {
 		case *slicer.Execute:
 			err = m.execute(ctx, step)
 		case *slicer.Done:
-			return m.takeOutput(ctx, step)
+			needed := int64(step.Needed)
+			b, err := m.takeOutput(ctx, step)
+			if err == nil {
+				b.needed = needed
+			}
+			return b, err
 		case *slicer.End:
 			return nil, io.EOF
 		}

@@ -20,15 +20,15 @@ type Stats struct {
 	Reissued  int64 // executions that ended because a window, dictionary or room was too small
 	Dropped   int64 // malformed rows of text left out
 
-	BytesPlanned  int64 // The planned moves. The drive's own counters must agree.
-	BytesUnneeded int64 // The planned bytes outside the wanted chunks: blocks' ends and gaps.
-	BytesReread   int64 // The planned bytes that were moved before.
-	BytesStored   int64 // The planned bytes that the host read and stored in the device's memory.
-	BytesAhead    int64 // What was stored while the device executed an earlier slice.
-	BytesIn       int64 // window bytes decoded, as the engine counts them
-	BytesOut      int64 // tensor bytes written, as the engine counts them
-	BytesFetched  int64 // tensor bytes copied out of the device
-	BytesLent     int64 // tensor bytes lent
+	BytesPlanned int64 // The planned moves. The drive's own counters must agree.
+	BytesNeeded  int64 // The bytes that the fragments that were handed on need, see slicer.Done.
+	BytesReread  int64 // The planned bytes that were moved before.
+	BytesStored  int64 // The planned bytes that the host read and stored in the device's memory.
+	BytesAhead   int64 // What was stored while the device executed an earlier slice.
+	BytesIn      int64 // window bytes decoded, as the engine counts them
+	BytesOut     int64 // tensor bytes written, as the engine counts them
+	BytesFetched int64 // tensor bytes copied out of the device
+	BytesLent    int64 // tensor bytes lent
 
 	Wait      time.Duration // for an engine thread
 	Move      time.Duration // moving windows
@@ -37,19 +37,26 @@ type Stats struct {
 	Fetch     time.Duration // reading results and tensors
 }
 
+// BytesUnneeded returns how many of the planned bytes no fragment that was handed on needed: gaps between chunks, ends of
+// blocks, pages and dictionaries of which a run has a part of the rows and which the runs beside it read too, bytes that
+// were moved again, and those of fragments that were dropped. Over a whole epoch, BytesPlanned less
+// BytesUnneeded is the size of the column chunks that the pipeline reads. It is 0 where the bytes needed are more than
+// those planned, since a few rows of a chunk may lie in pages with fewer bytes a row than the chunk has.
+func (s Stats) BytesUnneeded() int64 { return max(s.BytesPlanned-s.BytesNeeded, 0) }
+
 // counters are the numbers of Stats, as streams count them.
 type counters struct {
-	rows, fragments, slices, reissued, dropped                                           atomic.Int64
-	bytesPlanned, bytesUnneeded, bytesReread, bytesIn, bytesOut, bytesFetched, bytesLent atomic.Int64
-	bytesStored, bytesAhead                                                              atomic.Int64
-	wait, move, decode, transform, fetch                                                 atomic.Int64
+	rows, fragments, slices, reissued, dropped                                         atomic.Int64
+	bytesPlanned, bytesNeeded, bytesReread, bytesIn, bytesOut, bytesFetched, bytesLent atomic.Int64
+	bytesStored, bytesAhead                                                            atomic.Int64
+	wait, move, decode, transform, fetch                                               atomic.Int64
 }
 
 func (c *counters) snapshot() Stats {
 	return Stats{
 		Rows: c.rows.Load(), Fragments: c.fragments.Load(), Slices: c.slices.Load(), Reissued: c.reissued.Load(),
 		Dropped:      c.dropped.Load(),
-		BytesPlanned: c.bytesPlanned.Load(), BytesUnneeded: c.bytesUnneeded.Load(), BytesReread: c.bytesReread.Load(),
+		BytesPlanned: c.bytesPlanned.Load(), BytesNeeded: c.bytesNeeded.Load(), BytesReread: c.bytesReread.Load(),
 		BytesStored: c.bytesStored.Load(), BytesAhead: c.bytesAhead.Load(),
 		BytesIn: c.bytesIn.Load(), BytesOut: c.bytesOut.Load(),
 		BytesFetched: c.bytesFetched.Load(), BytesLent: c.bytesLent.Load(),
@@ -58,10 +65,11 @@ func (c *counters) snapshot() Stats {
 	}
 }
 
-// countHandedOn counts a fragment, or a whole mini-batch, that the consumer took.
-func (c *counters) countHandedOn(m *tensor.MiniBatch) {
+// countHandedOn counts a fragment, or a whole mini-batch, that the consumer took, and the bytes that it needed.
+func (c *counters) countHandedOn(m *tensor.MiniBatch, needed int64) {
 	c.rows.Add(int64(m.Rows))
 	c.fragments.Add(1)
+	c.bytesNeeded.Add(needed)
 }
 
 // countTraffic counts a slice that was sent, with its moves. fed says that the host made the moves: it
@@ -69,7 +77,6 @@ func (c *counters) countHandedOn(m *tensor.MiniBatch) {
 func (c *counters) countTraffic(t slicer.Traffic, fed bool) {
 	c.slices.Add(1)
 	c.bytesPlanned.Add(int64(t.Planned))
-	c.bytesUnneeded.Add(int64(t.Unneeded))
 	c.bytesReread.Add(int64(t.Reread))
 	if fed {
 		c.bytesStored.Add(int64(t.Planned))
@@ -117,7 +124,7 @@ func (s Stats) combine(o Stats, combine func(a, b int64) int64) Stats {
 	s.Reissued = combine(s.Reissued, o.Reissued)
 	s.Dropped = combine(s.Dropped, o.Dropped)
 	s.BytesPlanned = combine(s.BytesPlanned, o.BytesPlanned)
-	s.BytesUnneeded = combine(s.BytesUnneeded, o.BytesUnneeded)
+	s.BytesNeeded = combine(s.BytesNeeded, o.BytesNeeded)
 	s.BytesReread = combine(s.BytesReread, o.BytesReread)
 	s.BytesStored = combine(s.BytesStored, o.BytesStored)
 	s.BytesAhead = combine(s.BytesAhead, o.BytesAhead)

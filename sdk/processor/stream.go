@@ -80,7 +80,7 @@ func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 		s.cancel(err)
 		return nil, err
 	}
-	s.maker.runner.stats.countHandedOn(b)
+	s.maker.runner.stats.countHandedOn(b, m.needed)
 	return b, nil
 }
 

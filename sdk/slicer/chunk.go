@@ -1,6 +1,8 @@
 package slicer
 
 import (
+	"math/bits"
+
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/text"
@@ -155,6 +157,13 @@ func (c *chunk) isAbsent() bool { return c.kind.Absent }
 
 // isCompressed reports whether the chunk's pages are unpacked into scratch.
 func (c *chunk) isCompressed() bool { return format.Codec(c.kind.Codec) != format.Uncompressed }
+
+// bytesOfRows returns how many of the chunk's bytes its first rows need, see Done.Needed.
+func (c *chunk) bytesOfRows(rows int64) uint64 {
+	hi, lo := bits.Mul64(c.length, uint64(rows))
+	n, _ := bits.Div64(hi, lo, uint64(c.rows))
+	return n
+}
 
 // remainingBytes returns the bytes of the chunk from the cursor's page on.
 func (c *chunk) remainingBytes() uint64 { return c.length - min(c.cursor.Page, c.length) }

@@ -476,6 +476,7 @@ type fakeRun struct {
 	workspace *Workspace
 
 	slices, rows    int
+	needed          uint64
 	sizes           []int // rows of each mini-batch
 	traffic         Traffic
 	stalled, tries  int // most slices without progress, most attempts at building a slice
@@ -518,6 +519,7 @@ func (r *fakeRun) step() (Step, *program.Result, error) {
 		return step, res, err
 	case *Done:
 		r.rows += int(x.Rows)
+		r.needed += x.Needed
 		r.sizes = append(r.sizes, int(x.Rows))
 		r.workspace.Release(x.Buffer)
 	}
@@ -532,7 +534,6 @@ func (r *fakeRun) execute(x *Execute) (*program.Result, error) {
 	r.batchRows = max(r.batchRows, int(r.slicer.BatchRows()))
 	r.traffic.Planned += x.Traffic.Planned
 	r.traffic.Ahead += x.Traffic.Ahead
-	r.traffic.Unneeded += x.Traffic.Unneeded
 	r.traffic.Reread += x.Traffic.Reread
 	r.engine.groups = r.engine.groups[:0]
 	for _, k := range b.placed {

@@ -66,6 +66,19 @@ type portion struct {
 // isFinished reports whether all portions are done.
 func (b *miniBatch) isFinished() bool { return b.firstPending >= len(b.portions) }
 
+// neededBytes returns Done.Needed of a mini-batch that is done.
+func (b *miniBatch) neededBytes() (n uint64) {
+	for i := range b.portions {
+		c := b.portions[i].chunk
+		for _, r := range b.rowGroups {
+			if r.group == c.group {
+				n += c.bytesOfRows(c.row) - c.bytesOfRows(c.row-int64(r.rows))
+			}
+		}
+	}
+	return n
+}
+
 // skipFinished moves firstPending behind the portions that are done.
 func (b *miniBatch) skipFinished() {
 	for !b.isFinished() && b.portions[b.firstPending].rowsLeft == 0 {

@@ -249,6 +249,9 @@ func (s *Slicer) composeExecute() *Execute {
 func (s *Slicer) finishMiniBatch() *Done {
 	placement, _ := s.output.outputLayout()
 	s.steps.done = Done{Buffer: s.output.buffer, Rows: s.batch.rows, Layout: placement, Values: s.output.packedValues()}
+	if !s.surveyor.direct {
+		s.steps.done.Needed = s.batch.neededBytes()
+	}
 	s.output.buffer = nil
 	s.next += int64(s.batch.rows)
 	s.nextRows = s.batchRows

@@ -35,10 +35,9 @@ func (x *Execute) Columns() (list []int) {
 
 // Traffic counts the bytes that the moves of a slice bring, those ahead included.
 type Traffic struct {
-	Planned  uint64 // in all
-	Ahead    uint64 // Bytes for later slices.
-	Unneeded uint64 // Bytes outside the wanted chunks: ends of blocks, and gaps.
-	Reread   uint64 // Bytes that were brought before.
+	Planned uint64 // in all
+	Ahead   uint64 // Bytes for later slices.
+	Reread  uint64 // Bytes that were brought before.
 }
 
 // Relocate asks its caller to copy the written part of the mini-batch in the making to a larger buffer. The places may
@@ -59,6 +58,11 @@ type Done struct {
 	Rows   uint32
 	Layout program.OutputLayout // Where the buffer holds the tensors.
 	Values uint64               // The length of kjt.values.
+	// Needed is how many bytes of the partition the mini-batch needs: the sum over its column chunks. Of a chunk of n rows
+	// and b bytes, page headers and dictionary included, rows [i, j) need floor(b*j/n) - floor(b*i/n) bytes. So all rows
+	// of a chunk need all its bytes, each once, whichever mini-batches they are in. The partition is the only chunk of a
+	// text. Needed is 0 where the engine reads the partition where it lies, because nothing is moved.
+	Needed uint64
 }
 
 // End says that all mini-batches are done.

@@ -117,28 +117,25 @@ func (b *builder) gatherWindows(i int, lo, hi uint64) bool {
 	return true
 }
 
-// planWindowMove plans the move of aligned offsets [lo, hi) to the window's end and counts which of the bytes the
-// chunks want.
+// planWindowMove plans the move of aligned offsets [lo, hi) to the window's end and counts which of the chunks' bytes
+// were moved before.
 func (b *builder) planWindowMove(v *window, lo, hi uint64, chunks ...*chunk) {
 	g := &b.surveyor.geometry
 	b.runs = g.AppendRuns(b.runs[:0], lo, hi)
 	b.moves = appendMoves(b.moves, b.source, b.runs, b.arena.inputAddress(v.segment.offset+lo-v.from))
 	v.to, v.lastAttempt = hi, b.attemptNumber
-	wanted := uint64(0)
 	for _, c := range chunks {
 		begin := g.Align(c.start)
 		from, to := max(lo, begin), min(hi, begin+c.length)
 		if from >= to {
 			continue
 		}
-		wanted += to - from
 		if moved := begin + c.movedUpTo; moved > from {
 			b.traffic.Reread += min(moved, to) - from
 		}
 		c.movedUpTo = max(c.movedUpTo, to-begin)
 	}
 	b.traffic.Planned += hi - lo
-	b.traffic.Unneeded += hi - lo - min(wanted, hi-lo)
 }
 
 // appendMoves appends the moves that bring runs of the partition to address to. A move that continues the
