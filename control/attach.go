@@ -216,11 +216,11 @@ func (c *attachCall) responseLocked(at ledger.Attached, now time.Time) (*apiv1.A
 // rank of the job.
 func partlyConsumedError(j *job, st ledger.RankStatus) error {
 	detail := &apiv1.PartlyConsumed{
-		Job: j.ID, Rank: st.Rank, Epoch: st.Epoch, Epochs: j.spec.Epochs,
+		Job: j.ID, Rank: st.Rank, Epoch: st.Epoch, Epochs: j.EndEpoch(),
 		Delivered: st.Delivered, Minibatches: st.Owned, Finished: j.Delivered(),
 	}
 	where := fmt.Sprintf("rank %d is in epoch %d of %d and has acknowledged %d of its %d mini-batches",
-		st.Rank, st.Epoch+1, j.spec.Epochs, st.Delivered, st.Owned)
+		st.Rank, st.Epoch+1, j.EndEpoch(), st.Delivered, st.Owned)
 	if j.Delivered() {
 		where = "every mini-batch was acknowledged, and its trainers have not said that they are through"
 	}

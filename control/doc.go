@@ -92,7 +92,7 @@
 //
 // A job with follow looks for new partitions when all its epochs are delivered. The partitions that match its
 // patterns and belong to no earlier edition form a further edition. It has its own manifest and job digest, and as
-// many epochs as the first edition. Epoch numbers continue across editions.
+// many epochs as the first edition, or with follow_once one. Epoch numbers continue across editions.
 //
 // # Degradations
 //

@@ -52,7 +52,7 @@ type launcher struct {
 }
 
 // edition is a set of partitions of a job. The job goes over the set in as many epochs as its specification asks
-// for.
+// for, or with follow_once over a later set in one.
 type edition struct {
 	*machine.Edition
 	data     *fleet.Dataset
@@ -160,7 +160,7 @@ func newJob(submission record.Submission, spec *apiv1.JobSpec, key []byte) (_ *j
 func (j *job) terms() lifecycle.Terms {
 	t := lifecycle.Terms{
 		ID: j.Submission.ID, Name: j.spec.Name, Submitted: j.Submission.Submitted, Ranks: int(j.spec.Ranks),
-		Epochs: j.spec.Epochs, Follow: j.spec.Follow,
+		Epochs: j.spec.Epochs, Follow: j.spec.Follow, FollowOnce: j.spec.FollowOnce,
 		MaxUnattended: time.Duration(j.spec.AbandonAfterSeconds * float64(time.Second)),
 	}
 	if j.Resume != nil {

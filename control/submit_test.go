@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"syscall"
@@ -75,6 +76,8 @@ func TestJobsThatCannotBeAreRefusedInWords(t *testing.T) {
 			connect.CodeInvalidArgument, []string{"ranks"}},
 		"epochs": {func(j *apiv1.JobSpec) { j.Epochs = record.MaxEpoch + 1 },
 			connect.CodeInvalidArgument, []string{"epochs"}},
+		"follow_once without follow": {func(j *apiv1.JobSpec) { j.FollowOnce = true },
+			connect.CodeInvalidArgument, []string{"follow_once without follow: set follow"}},
 		"more ranks than work": {func(j *apiv1.JobSpec) { j.Ranks = 101 }, connect.CodeInvalidArgument,
 			[]string{"100 mini-batches cannot be shared out equally to 101 ranks"}},
 		"batch": {func(j *apiv1.JobSpec) { j.Plan.Batch = -3 }, connect.CodeInvalidArgument,
@@ -160,46 +163,70 @@ func TestAJobResumesFromAToken(t *testing.T) {
 	}
 }
 
-// TestAJobFollowsADataSetThatGrows: new partitions are delivered once, as further epochs of another digest, even
-// over a restart.
+// TestAJobFollowsADataSetThatGrows: new partitions are delivered as further epochs of another digest, as often as the
+// first ones or once, even over a restart.
 func TestAJobFollowsADataSetThatGrows(t *testing.T) {
 	t.Parallel()
+	for name, v := range map[string]struct {
+		spec     *apiv1.JobSpec
+		perDay   []int // how often each day is delivered
+		restarts int   // after this number of mini-batches
+	}{
+		"one epoch":              {&apiv1.JobSpec{}, []int{1, 1, 1, 1}, 30},
+		"three epochs":           {&apiv1.JobSpec{Epochs: 3}, []int{3, 3, 3}, 45},
+		"three epochs, and once": {&apiv1.JobSpec{Epochs: 3, FollowOnce: true}, []int{3, 1, 1, 1}, 42},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testFollowing(t, v.spec, v.perDay, v.restarts)
+		})
+	}
+}
+
+// testFollowing submits a job that follows, and lets a day appear when all days before are delivered. It checks which
+// epochs each day has. The control plane restarts as soon as some mini-batches are acknowledged.
+func testFollowing(t *testing.T, spec *apiv1.JobSpec, perDay []int, restarts int) {
 	o := testOptions(t)
 	s, err := Start(patient(t), o)
 	require.NoError(t, err)
 	c := newClient(s)
-	days := []*apiv1.Partition{partition(t, "day-1", 100)}
+	days := []*apiv1.Partition{partition(t, "day-1", 100), partition(t, "day-9", 100), partition(t, "elsewhere", 10)}
 	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": days})
 	stop := n.beats(t, c)
 	await(t, c, "n")
-	st := submit(t, c, &apiv1.JobSpec{Name: "grows", Partitions: []string{"day-*"}, Exclude: []string{"day-9"},
-		Follow: true})
+	spec.Name, spec.Partitions, spec.Exclude, spec.Follow = "grows", []string{"day-*"}, []string{"day-9"}, true
+	spec.Plan = &apiv1.PlanOptions{SplitBatches: 2}
+	st := submit(t, c, spec)
+	assert.Equal(t, spec.FollowOnce, st.Spec.FollowOnce)
 	until(t, c, "grows", "running")
 	k := attachedRank(t, c, st.Id, 0)
-	digests := map[string]bool{}
-	for day := 1; day <= 4; day++ {
-		for len(k.got) < 10*day {
+	first, digests := 0, map[string]bool{}
+	for i, epochs := range perDay {
+		for end := 10 * (first + epochs); len(k.got) < end; {
 			require.NoError(t, k.consume(1))
+			if len(k.got) >= restarts && stop != nil {
+				stop()
+				require.NoError(t, s.Close())
+				s, c = start(t, o)
+				k.c = c
+				n.beats(t, c)
+				await(t, c, "n")
+				stop = nil
+			}
 		}
-		digests[k.digest.String()] = true
-		assert.EqualValues(t, day-1, k.epoch)
 		until(t, c, "grows", "waiting: new partitions")
-		if day == 3 {
-			stop()
-			require.NoError(t, s.Close())
-			s, c = start(t, o)
-			k.c = c
-			stop = n.beats(t, c)
-			await(t, c, "n")
-			until(t, c, "grows", "waiting: new partitions")
+		digests[k.digest.String()] = true
+		for epoch := first; epoch < first+epochs; epoch++ {
+			for number := range 10 {
+				assert.Equal(t, 1, k.got[fmt.Sprintf("%s/%d/%d", k.digest, epoch, number)], "day %d, epoch %d", i+1, epoch)
+			}
 		}
-		days = append(days, partition(t, []string{"day-2", "day-3", "day-4", "day-9"}[day-1], 100), partition(t,
-			"elsewhere", 10))
-		n.holds(t, map[string][]*apiv1.Partition{"d": unique(days)})
-		require.NoError(t, n.beat(t, c))
+		first += epochs
+		days = append(days, partition(t, fmt.Sprintf("day-%d", i+2), 100))
+		n.holds(t, map[string][]*apiv1.Partition{"d": days})
 	}
-	assert.Len(t, digests, 4)
-	assert.Len(t, k.got, 40)
+	assert.Nil(t, stop, "the control plane has restarted")
+	assert.Len(t, digests, len(perDay))
 	// A cancelled job does not go on with new partitions.
 	_, err = callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CancelJobResponse,
 		error) {
@@ -208,18 +235,6 @@ func TestAJobFollowsADataSetThatGrows(t *testing.T) {
 	require.NoError(t, err)
 	r, err := k.lease(1, 4, 0)
 	assert.Equal(t, connect.CodeAborted, connect.CodeOf(err), "%v %v", r, err)
-}
-
-func unique(list []*apiv1.Partition) []*apiv1.Partition {
-	var out []*apiv1.Partition
-	seen := map[string]bool{}
-	for _, p := range list {
-		if !seen[p.Name] {
-			out = append(out, p)
-		}
-		seen[p.Name] = true
-	}
-	return out
 }
 
 // TestANodeThatCannotPrepare: the job fails with the node's error, unless another node holds the partition.

@@ -103,8 +103,9 @@
 // # Editions
 //
 // A job that follows its dataset looks for new partitions when every epoch is delivered ([FindPartitions]). The new
-// partitions form a further edition with the same number of epochs: its data are stored, its nodes prepared, the
-// state is committed, and its first epoch begins. Ranks may be in the last two editions.
+// partitions form a further edition with the same number of epochs, or with Terms.FollowOnce with one: its data are
+// stored, its nodes prepared, the state is committed, and its first epoch begins. Its epochs have the numbers behind
+// those of the edition before it. Ranks may be in the last two editions.
 //
 // # Concurrency
 //

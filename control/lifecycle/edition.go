@@ -30,10 +30,19 @@ const (
 // Editions returns the editions that ranks may be in, in their order.
 func (l *editionList) Editions() []record.Edition { return l.state.Editions }
 
+// endOf returns the number of the epoch after the last one of an edition. An edition's epochs follow those of the
+// edition before it, so its first epoch counts from when its partitions joined the job.
+func (l *editionList) endOf(e record.Edition) uint64 {
+	if e.Number > 0 && l.FollowOnce {
+		return e.First + 1
+	}
+	return e.First + l.Epochs
+}
+
 // EditionOf returns the edition of an epoch. It reports false where there is none any more, or none yet.
 func (l *editionList) EditionOf(epoch uint64) (record.Edition, bool) {
 	for _, e := range l.state.Editions {
-		if epoch >= e.First && epoch < e.First+l.Epochs {
+		if epoch >= e.First && epoch < l.endOf(e) {
 			return e, true
 		}
 	}
@@ -43,7 +52,7 @@ func (l *editionList) EditionOf(epoch uint64) (record.Edition, bool) {
 // EndEpoch returns the number of the epoch after the last known one.
 func (l *editionList) EndEpoch() uint64 {
 	if n := len(l.state.Editions); n > 0 {
-		return l.state.Editions[n-1].First + l.Epochs
+		return l.endOf(l.state.Editions[n-1])
 	}
 	return 0
 }

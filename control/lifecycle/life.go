@@ -12,9 +12,10 @@ type Terms struct {
 	Name          string
 	Submitted     time.Time
 	Ranks         int
-	Epochs        uint64        // Every edition has these epochs.
+	Epochs        uint64        // Every edition has these epochs; with FollowOnce only the first one.
 	FirstEpoch    uint64        // in which the job begins: that of the token it resumes from
 	Follow        bool          // it takes partitions that appear as further editions
+	FollowOnce    bool          // every further edition has one epoch
 	MaxUnattended time.Duration // without a call of any rank; 0: Config.AbandonAfter and Config.AttachWithin
 }
 

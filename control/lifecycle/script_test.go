@@ -191,9 +191,10 @@ func (s *scripted) do(w []string) {
 	}
 }
 
-// submit reads: submit JOB [name=NAME] [ranks=N] [epochs=N] [follow=yes] [abandon=DURATION] data=NAME:ROWS,...
+// submit reads: submit JOB [name=NAME] [ranks=N] [epochs=N] [follow=yes|once] [abandon=DURATION] data=NAME:ROWS,...
 func (s *scripted) submit(w []string) {
-	t := Terms{ID: w[1], Name: w[1], Ranks: 1, Epochs: 1, Follow: option(w, "follow") != ""}
+	t := Terms{ID: w[1], Name: w[1], Ranks: 1, Epochs: 1, Follow: option(w, "follow") != "",
+		FollowOnce: option(w, "follow") == "once"}
 	if v := option(w, "name"); v != "" {
 		t.Name = v
 	}

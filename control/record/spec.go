@@ -84,6 +84,9 @@ func Check(spec *apiv1.JobSpec, key []byte) (_ *Spec, sealed bool, err error) {
 	case !(spec.TRowsPerSecond >= 0) || math.IsInf(spec.TRowsPerSecond, 0) || spec.MaxDrives < 0:
 		return nil, false, fmt.Errorf("%w: T of %v rows/s, at most %d drives: want neither below 0", ErrSpec,
 			spec.TRowsPerSecond, spec.MaxDrives)
+	case spec.FollowOnce && !spec.Follow:
+		return nil, false, fmt.Errorf("%w: follow_once without follow: set follow, too, for partitions that appear later",
+			ErrSpec)
 	case !(spec.AbandonAfterSeconds >= 0) || spec.AbandonAfterSeconds > MaxAbandon.Seconds() ||
 		spec.AbandonAfterSeconds > 0 && spec.AbandonAfterSeconds < 1:
 		return nil, false, fmt.Errorf("%w: abandon_after_seconds %v: want 1 to %.0f, or 0 for what the control plane "+

@@ -20,6 +20,7 @@ type job struct {
 	deterministic bool
 	tokens        bool // The trainers resume from tokens. Otherwise they resume behind the acknowledged mini-batches.
 	follow        bool
+	once          bool           // Each edition but the first one has one epoch.
 	filters       bool           // Only some rows of each partition become mini-batches.
 	from          *dataset.Token // The job resumes from this token of a former job. Nil means a new start.
 	cancelled     bool           // The user has cancelled the job.
@@ -40,6 +41,7 @@ type job struct {
 // edition is a set of partitions of a job.
 type edition struct {
 	number   int
+	first    uint64 // its first epoch
 	digest   dataset.Digest
 	manifest *dataset.Manifest
 	passing  []int64 // The rows of each partition that pass the filter. Nil means that the job has no filter.
@@ -106,9 +108,14 @@ func (j *job) rowGroups(rows int64) (groups []int64) {
 // planEpochs adds an edition to the job and plans the epochs over it.
 func (j *job) planEpochs(g *edition) {
 	var err error
-	for i := range j.epochs {
+	epochs := j.epochs
+	if j.once && g.number > 0 {
+		epochs = 1
+	}
+	g.first = j.end()
+	for i := range epochs {
 		o := j.plan
-		o.Epoch = uint64(g.number)*j.epochs + i
+		o.Epoch = g.first + i
 		e := &epoch{number: o.Epoch, edition: g}
 		if e.plan, err = dataset.NewSelectedPlan(g.manifest, g.passing, o); err != nil {
 			panic(err) // a fault of this package
@@ -206,11 +213,12 @@ func (e *epoch) owned(rank uint32, number uint64) bool {
 
 // epoch returns an epoch by its number, or nil.
 func (j *job) epoch(number uint64) *epoch {
-	g := int(number / j.epochs)
-	if g >= len(j.editions) {
-		return nil
+	for _, g := range j.editions {
+		if i := number - g.first; i < uint64(len(g.epochs)) {
+			return g.epochs[i]
+		}
 	}
-	return j.editions[g].epochs[number%j.epochs]
+	return nil
 }
 
 // firstEpoch returns the epoch in which the job begins.
@@ -230,10 +238,15 @@ func (j *job) beginning() *dataset.Token {
 }
 
 // end returns the number of epochs of all editions.
-func (j *job) end() uint64 { return uint64(len(j.editions)) * j.epochs }
+func (j *job) end() (epochs uint64) {
+	for _, g := range j.editions {
+		epochs += uint64(len(g.epochs))
+	}
+	return epochs
+}
 
 // dropped reports whether a job has dropped the edition of an epoch. A job keeps its last two editions.
-func (j *job) dropped(epoch uint64) bool { return int(epoch/j.epochs)+2 < j.appeared }
+func (j *job) dropped(epoch uint64) bool { return j.epoch(epoch).edition.number+2 < j.appeared }
 
 // rows returns a text that stands for the tensors of rows of a partition.
 func (e *epoch) rows(partition int, first, rows int64) string {

@@ -327,7 +327,7 @@ func (t *term) add(j *job, state record.State, records []ledger.Record, now time
 	l.Job = &machine.Job{
 		LifeTerms: lifecycle.Terms{
 			ID: j.id, Name: j.id, Submitted: start, Ranks: j.ranks, Epochs: j.epochs, FirstEpoch: j.firstEpoch(),
-			Follow: j.follow,
+			Follow: j.follow, FollowOnce: j.once,
 		},
 		LedgerTerms: terms, Plan: j.plan, Resume: j.from, Shares: j.share, Data: l,
 	}

@@ -178,6 +178,7 @@ func (w *World) drawJob(i int) *job {
 	more := 0
 	if r.IntN(3) == 0 {
 		j.follow, more = true, r.IntN(mostEditions)
+		j.once = own.IntN(2) == 0
 	}
 	partitions := 2 + r.IntN(mostPartitions-1)
 	if big {

@@ -4492,7 +4492,8 @@ type JobSpec struct {
 	TRowsPerSecond float64 `protobuf:"fixed64,10,opt,name=t_rows_per_second,json=tRowsPerSecond,proto3" json:"t_rows_per_second,omitempty"` // T of all ranks together; 0: unknown, every drive runs
 	MaxDrives      int32   `protobuf:"varint,11,opt,name=max_drives,json=maxDrives,proto3" json:"max_drives,omitempty"`                     // 0: no bound
 	Resume         []byte  `protobuf:"bytes,12,opt,name=resume,proto3" json:"resume,omitempty"`                                             // a token of Checkpoint, or of sdk/dataset
-	Follow         bool    `protobuf:"varint,13,opt,name=follow,proto3" json:"follow,omitempty"`                                            // continue with partitions that appear later, as further epochs
+	Follow         bool    `protobuf:"varint,13,opt,name=follow,proto3" json:"follow,omitempty"`                                            // continue with partitions that appear later, in further epochs: as many as `epochs`
+	FollowOnce     bool    `protobuf:"varint,20,opt,name=follow_once,json=followOnce,proto3" json:"follow_once,omitempty"`                  // partitions that appear later have one epoch instead; only with follow
 	// patterns of partition names to leave out: a training job excludes the partitions that its validation job uses
 	Exclude []string `protobuf:"bytes,14,rep,name=exclude,proto3" json:"exclude,omitempty"`
 	// The workers that may make the job's splits: "auto" (default: drives and CPUs that hold the data first, workers
@@ -4630,6 +4631,13 @@ func (x *JobSpec) GetResume() []byte {
 func (x *JobSpec) GetFollow() bool {
 	if x != nil {
 		return x.Follow
+	}
+	return false
+}
+
+func (x *JobSpec) GetFollowOnce() bool {
+	if x != nil {
+		return x.FollowOnce
 	}
 	return false
 }
@@ -7899,7 +7907,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05drain\x18\x02 \x01(\bR\x05drain\"+\n" +
 	"\x11DrainNodeResponse\x12\x16\n" +
-	"\x06leases\x18\x01 \x01(\x05R\x06leases\"\xf2\x04\n" +
+	"\x06leases\x18\x01 \x01(\x05R\x06leases\"\x93\x05\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bpipeline\x18\x02 \x01(\fR\bpipeline\x12\x1e\n" +
@@ -7917,7 +7925,9 @@ const file_millrace_proto_rawDesc = "" +
 	"\n" +
 	"max_drives\x18\v \x01(\x05R\tmaxDrives\x12\x16\n" +
 	"\x06resume\x18\f \x01(\fR\x06resume\x12\x16\n" +
-	"\x06follow\x18\r \x01(\bR\x06follow\x12\x18\n" +
+	"\x06follow\x18\r \x01(\bR\x06follow\x12\x1f\n" +
+	"\vfollow_once\x18\x14 \x01(\bR\n" +
+	"followOnce\x12\x18\n" +
 	"\aexclude\x18\x0e \x03(\tR\aexclude\x12\x1c\n" +
 	"\tplacement\x18\x10 \x01(\tR\tplacement\x12\x18\n" +
 	"\aoffload\x18\x11 \x01(\tR\aoffload\x122\n" +
