@@ -173,13 +173,24 @@ func (c *Client) submit(
 	if resp.Job == nil {
 		return nil, fmt.Errorf("submit job %s: the answer has no job", spec.Name)
 	}
-	// A control plane passes over fields that it does not know.
-	if asked, got := spec.GetPlan().GetBoundary(), resp.Job.GetSpec().GetPlan().GetBoundary(); asked != got &&
-		asked == dataset.BoundaryNone.String() {
-		return nil, fmt.Errorf("submit job %s: the control plane is older than the boundary %s, and has taken a job whose "+
-			"mini-batches end with partitions: cancel the job, and upgrade the control plane", spec.Name, asked)
+	if ignored := ignoredField(spec, resp.Job.GetSpec()); ignored != "" {
+		return nil, fmt.Errorf("submit job %s: the control plane is older than %s: cancel the job, and upgrade the "+
+			"control plane", spec.Name, ignored)
 	}
 	return resp.Job, nil
+}
+
+// ignoredField names a field of a specification that the control plane does not know and has passed over, and says
+// what job it has taken instead. It returns an empty text if there is none.
+func ignoredField(asked, got *apiv1.JobSpec) string {
+	boundary := asked.GetPlan().GetBoundary()
+	switch {
+	case boundary == dataset.BoundaryNone.String() && got.GetPlan().GetBoundary() != boundary:
+		return "the boundary " + boundary + ", and has taken a job whose mini-batches end with partitions"
+	case asked.GetFollowOnce() && !got.GetFollowOnce():
+		return "follow_once, and has taken a job that delivers later partitions as often as the first ones"
+	}
+	return ""
 }
 
 // submitTime is how long one member gets to answer SubmitJob, which reads the manifest.

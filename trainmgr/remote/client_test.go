@@ -225,20 +225,26 @@ func TestSubmitIsSafeToRepeat(t *testing.T) {
 	require.ErrorIs(t, err, ErrOptions)
 }
 
-// TestAControlPlaneWithoutTheBoundary submits a job with the boundary none to a control plane that passes over the
-// field, and to one that knows it.
-func TestAControlPlaneWithoutTheBoundary(t *testing.T) {
-	spec := &apiv1.JobSpec{Name: "ads", Pipeline: []byte("name: t"), Plan: &apiv1.PlanOptions{Boundary: "none"}}
-	for _, knows := range []bool{false, true} {
-		c := newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1})
-		if knows {
-			c.spec.Plan.Boundary = "none"
-		}
-		_, err := c.dial(t).Submit(t.Context(), spec)
-		if knows {
-			require.NoError(t, err)
-		} else {
-			require.ErrorContains(t, err, "upgrade the control plane")
+// TestAControlPlaneThatPassesOverFields submits jobs with fields to a control plane that passes over them, and to one
+// that knows them.
+func TestAControlPlaneThatPassesOverFields(t *testing.T) {
+	for says, asked := range map[string]*apiv1.JobSpec{
+		"older than the boundary none": {Plan: &apiv1.PlanOptions{Boundary: "none"}},
+		"older than follow_once":       {Plan: &apiv1.PlanOptions{}, Follow: true, FollowOnce: true},
+	} {
+		asked.Name, asked.Pipeline = "ads", []byte("name: t")
+		for _, knows := range []bool{false, true} {
+			c := newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1})
+			if knows {
+				c.spec.Plan.Boundary, c.spec.FollowOnce = asked.Plan.Boundary, asked.FollowOnce
+			}
+			_, err := c.dial(t).Submit(t.Context(), asked)
+			if knows {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, says)
+				require.ErrorContains(t, err, "upgrade the control plane")
+			}
 		}
 	}
 }

@@ -357,6 +357,7 @@ class Ledger:
         self.fence = 1
         self.runs: dict[int, str] = {}
         self.offload = ""
+        self.follow_once = False
         self.profiling = ""  # the side that the launcher measures
         self.profile_keys: dict[str, str] = {}  # of the answer to Attach
 
@@ -432,6 +433,7 @@ class Ledger:
                 "ranks": self.ranks,
                 "order": self.order,
                 "offload": self.offload,
+                "followOnce": self.follow_once,
                 "plan": {"batch": "32", "boundary": self.boundary},
             },
             "digest": b64(bytes.fromhex(JOB)),

@@ -162,6 +162,17 @@ class Submission(unittest.TestCase):
                 control.submit(spec)
             control.submit({**spec, "plan": {"boundary": "partition"}})
 
+    def test_a_leader_that_ignores_follow_once(self) -> None:
+        spec = {"name": "rm1", "pipeline": "name: rm1\n", "follow": True}
+        for field in ("follow_once", "followOnce"):
+            with Cluster() as c, Control(c.urls) as control:
+                with self.assertRaisesRegex(ServiceError, "job j1 delivers later partitions as often.*upgrade"):
+                    control.submit({**spec, field: True})
+                control.submit({**spec, field: False})
+            with Cluster() as c, Control(c.urls) as control:
+                c.ledger.follow_once = True
+                self.assertEqual(control.submit({**spec, field: True})["id"], "j1")
+
 
 class Rules(unittest.TestCase):
     def test_a_lease_names_its_first_minibatch(self) -> None:

@@ -176,7 +176,7 @@ class Job:
 
     @property
     def epochs(self) -> int:
-        """How many epochs the job has."""
+        """How many epochs the job has. One that follows its data set has further ones with each of its editions."""
         return integer(self._session.spec.get("epochs") or 1, "epochs of the job", 1 << 32)
 
     @property

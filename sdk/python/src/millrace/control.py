@@ -42,7 +42,7 @@ _MAX_ANSWER = 256 << 20  # bytes; a manifest is the largest part of one
 _SPEC = frozenset(
     (
         "name pipeline partitions plan epochs ranks rank_tail order weight t_rows_per_second max_drives resume "
-        "follow exclude placement offload abandon_after_seconds vocabularies modules"
+        "follow follow_once exclude placement offload abandon_after_seconds vocabularies modules"
     ).split()
 )
 _PLAN = frozenset("batch boundary tail shuffle seed split_batches window".split())
@@ -462,7 +462,7 @@ class Control:
                 file.put(lambda method, message: self.call(method, message, wait=60))
             try:
                 status = dict(self.call("SubmitJob", request, wait=30).get("job", {}))
-                _check_boundary(request["spec"], status)
+                _check_known(request["spec"], status)
                 return status
             except ServiceError as e:
                 if tries == 0 or "MissingVocabularies" not in e.details:
@@ -493,14 +493,24 @@ def _boundary(spec: Any) -> str:
     return str(plan.get("boundary") or "partition") if isinstance(plan, Mapping) else "partition"
 
 
-def _check_boundary(spec: Any, status: Mapping[str, Any]) -> None:
-    """Raises ServiceError if a job has another boundary than its specification: an older leader ignores the field."""
-    wanted, made = _boundary(spec), _boundary(status.get("spec"))
-    if wanted != made:
+def _follows_once(spec: Any) -> bool:
+    """Reports whether a job's specification has later partitions delivered once."""
+    return isinstance(spec, Mapping) and bool(spec.get("followOnce") or spec.get("follow_once"))
+
+
+def _check_known(spec: Any, status: Mapping[str, Any]) -> None:
+    """Raises ServiceError if a job differs from its specification: an older leader ignores fields."""
+    made = status.get("spec")
+    differs = ""
+    if _boundary(spec) != _boundary(made):
+        differs = f"has the boundary {_boundary(made)}, and {_boundary(spec)}"
+    elif _follows_once(spec) and not _follows_once(made):
+        differs = "delivers later partitions as often as the first ones, and follow_once"
+    if differs:
         raise ServiceError(
             "unimplemented",
-            f"job {status.get('id')} has the boundary {made}, and {wanted} was asked for: the leader is older than this "
-            "package: cancel the job and upgrade the control plane",
+            f"job {status.get('id')} {differs} was asked for: the leader is older than this package: cancel the job and "
+            "upgrade the control plane",
             "SubmitJob",
         )
 

@@ -222,7 +222,7 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
 
     @property
     def epochs(self) -> int:
-        """How many epochs the job has."""
+        """How many epochs the job has. One that follows its data set has further ones with each of its editions."""
         return self.job.epochs
 
     @property
