@@ -59,6 +59,7 @@ type jobView struct {
 	Redelivered uint64     `json:"leases_redelivered"`
 	WaitsFor    string     `json:"wait_reason"`
 	Follows     bool       `json:"follow"`
+	FollowsOnce bool       `json:"follow_once"`           // Each later partition is delivered once.
 	Abandon     float64    `json:"abandon_after_seconds"` // 0: never
 	Ranks       []rankView `json:"per_rank"`
 
@@ -105,7 +106,7 @@ func viewJob(s *apiv1.JobStatus) jobView {
 		T: s.GetSpec().GetTRowsPerSecond(), P: s.GetPRowsPerSecond(), Drives: s.GetDrives(),
 		Wanted: s.GetDrivesWanted(), Stall: s.GetExpectedStallSeconds(),
 		Allocation: s.GetAllocation(), Redelivered: s.GetRedelivered(), WaitsFor: s.GetWaitsFor(),
-		Follows: s.GetSpec().GetFollow(),
+		Follows: s.GetSpec().GetFollow(), FollowsOnce: s.GetSpec().GetFollowOnce(),
 		Abandon: s.GetAbandonAfterSeconds(), Owner: s.GetOwner(), Ranks: []rankView{},
 		Placement: s.GetSpec().GetPlacement(), Workers: s.GetWorkers(), WorkersReady: s.GetWorkersReady(),
 		SplitsHeld: s.GetSplitsHeld(), SplitsAny: s.GetSplitsAny(), SplitsOwn: s.GetSplitsOwn(),
@@ -126,7 +127,7 @@ func viewJob(s *apiv1.JobStatus) jobView {
 		}
 	}
 	v.LastContact = formatContact(last)
-	v.epoch = fmt.Sprintf("%d of %d", v.Epoch+1, v.Epochs)
+	v.epoch = v.formatEpoch()
 	v.attached = fmt.Sprintf("%d of %d", attached, len(v.Ranks))
 	v.share = "-"
 	if v.MiniBatches > 0 {
@@ -183,6 +184,9 @@ func printJob(w io.Writer, v jobView) {
 		fmt.Fprintf(w, "module\t%s: %.12s, %d bytes\n", terminal.Cell(m.Name), m.Digest, m.Bytes)
 	}
 	printSelection(w, v.Selection)
+	if v.Follows {
+		fmt.Fprintf(w, "follows\t%s\n", v.formatFollow())
+	}
 	if v.WaitsFor != "" {
 		fmt.Fprintf(w, "waits for\t%s\n", v.WaitsFor)
 	}
@@ -255,7 +259,8 @@ launchers attach to it, each as one rank (trainmgr/remote, millrace train --cont
 package). Submitting again, word for word the same, returns the job that runs.
 
 The partitions that one job excludes are what another takes: so training and validation are split.
-With --follow, partitions that appear later are taken when all that was there is delivered.
+With --follow, partitions that appear later are taken when all that was there is delivered, each for --epochs
+epochs more; with --follow=once each for one.
 
 The summaries of --statistics become numbers in the job's pipeline, so that nodes need no summary.
 The files of --vocabulary are put to the control plane, unless it has them: they are named by their digest,
@@ -294,7 +299,7 @@ configurations name, and modules that are put only if their configurations say s
 			"certificates up to the first dot (default: every launcher may see it and attach)")
 	files.addFlags(fl)
 	cli.AddNativeTiming(fl, cli.ServiceTiming)
-	fl.BoolVar(&spec.Follow, "follow", false, "go on with partitions that appear later")
+	addFollow(fl, &spec)
 	plan.addFlags(fl)
 	fl.BoolVar(&wait, "wait", false, "wait until the job runs")
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, _ []string) error {

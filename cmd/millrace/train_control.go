@@ -213,7 +213,8 @@ func (c *trainCommand) trainRank(ctx context.Context, job *remote.Job, trainer *
 		c.Announce(fmt.Sprintf("the profile of model %s is that of an earlier job with the same pipeline and workers: "+
 			"nothing is measured", c.share.model))
 	}
-	left := max(job.Status().GetSpec().GetEpochs(), 1) - job.Token().Epoch
+	at := job.Token().Epoch
+	left := max(job.Status().GetSpec().GetEpochs(), at+1) - at // a job that follows its data set has later epochs
 	p := c.newProgress("train", "rows", job.Rows()*int64(left))
 	err := c.takeMiniBatches(ctx, job, trainer, p)
 	p.finish()
