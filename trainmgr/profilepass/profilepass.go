@@ -109,9 +109,10 @@ func (p *Passes) pass(ctx context.Context, drives []api.Drive,
 		var next atomic.Int64
 		for range min(max(d.Streams, 1), len(splits)) {
 			streams.Go(func() {
+				whole := filler{rows: p.Plan.Options().Batch, batches: batches}
 				for ctx.Err() == nil {
 					split := splits[int(next.Add(1)-1)%len(splits)]
-					if err := p.takeSplit(ctx, d, split, batches); err != nil {
+					if err := p.takeSplit(ctx, d, split, &whole); err != nil {
 						cancel(err)
 					}
 				}
@@ -160,10 +161,9 @@ func (p *Passes) splitsOn(d api.Drive) (splits []dataset.Split) {
 	return splits
 }
 
-// takeSplit passes on the mini-batches of a split until the pass is over. A fragment of a mini-batch passes as a
-// mini-batch with fewer rows: rows are what a pass counts.
-func (p *Passes) takeSplit(ctx context.Context, d api.Drive, split dataset.Split,
-	batches chan<- *tensor.MiniBatch) (err error) {
+// takeSplit passes on the mini-batches of a split until the pass is over, and mini-batches that it fills with the rows
+// of fragments.
+func (p *Passes) takeSplit(ctx context.Context, d api.Drive, split dataset.Split, whole *filler) (err error) {
 	stream, err := p.Storage.Open(ctx, api.SplitRequest{Job: p.Job, Drive: d.Name,
 		Epoch: p.Epoch, Split: split})
 	if err != nil {
@@ -178,19 +178,71 @@ func (p *Passes) takeSplit(ctx context.Context, d api.Drive, split dataset.Split
 		if err != nil {
 			return fmt.Errorf("drive %s: %w", d.Name, err)
 		}
-		mb.Fragment = tensor.Fragment{}
-		deduplicated, err := mb.Deduplicate()
+		if mb.Fragment == (tensor.Fragment{}) {
+			err = whole.pass(ctx, mb)
+		} else {
+			err = whole.add(ctx, mb)
+		}
 		if err != nil {
-			mb.Release()
 			return fmt.Errorf("drive %s: %w", d.Name, err)
 		}
-		mb = deduplicated
-		select {
-		case batches <- mb:
-		case <-ctx.Done():
-			mb.Release()
-			return context.Cause(ctx)
+	}
+}
+
+// filler fills mini-batches with the rows of fragments as they come. The other fragments of their own mini-batches are
+// on other drives, perhaps, and a step of the trainer on fewer rows has another rate. The mini-batches are none of the
+// job's.
+type filler struct {
+	rows    int // of a mini-batch
+	batches chan<- *tensor.MiniBatch
+	filling *tensor.Compactor // nil: no mini-batch is begun
+}
+
+// add takes the rows of a fragment, and releases it. It passes on each mini-batch that is full.
+func (f *filler) add(ctx context.Context, fragment *tensor.MiniBatch) error {
+	defer fragment.Release()
+	for taken := 0; taken < fragment.Rows; {
+		var err error
+		if f.filling == nil {
+			if f.filling, err = tensor.NewCompactor(fragment.Schema, f.rows); err != nil {
+				return err
+			}
 		}
+		rows := make([]uint32, min(fragment.Rows-taken, f.filling.Missing()))
+		for i := range rows {
+			rows[i] = uint32(taken + i)
+		}
+		if err := f.filling.Append(fragment, rows); err != nil {
+			return err
+		}
+		if taken += len(rows); f.filling.Missing() > 0 {
+			return nil
+		}
+		full, err := f.filling.MiniBatch()
+		if err != nil {
+			return err
+		}
+		f.filling, full.Name = nil, fragment.Name
+		unique, err := full.Deduplicate()
+		if err != nil {
+			full.Release()
+			return err
+		}
+		if err := f.pass(ctx, unique); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pass passes on a mini-batch, or releases it if the pass is over.
+func (f *filler) pass(ctx context.Context, mb *tensor.MiniBatch) error {
+	select {
+	case f.batches <- mb:
+		return nil
+	case <-ctx.Done():
+		mb.Release()
+		return context.Cause(ctx)
 	}
 }
 

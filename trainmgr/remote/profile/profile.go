@@ -5,7 +5,7 @@
 //
 // A [Profiler] asks the control plane, through the rank's reports, that one side makes every split of the rank: first
 // the rank's own CPUs, and then all other workers. It observes the training, repeats no step and drops no mini-batch:
-// the rank tells it which side made a mini-batch (NoteMade) and that the trainer takes one (NoteTaken).
+// the rank tells it which side made a fragment of a mini-batch (NoteMade) and that the trainer takes one (NoteTaken).
 //
 // # Concurrency
 //
@@ -67,8 +67,10 @@ type Profiler struct {
 	patience int // left at the beginning of a side
 	// sideBegan is when the side was asked for. The leader may need a second to give it every split.
 	sideBegan time.Time
-	own       map[tensor.Name]bool // mini-batches that came and were not taken, by whether the rank's own CPUs made them
-	epoch     uint64
+	// makers has the side of each mini-batch that came, in whole or in part, and was not taken; a mini-batch whose
+	// fragments both sides made has bothSides.
+	makers map[tensor.Name]string
+	epoch  uint64
 
 	seen  int // mini-batches of the warm-up, and then of the window
 	rows  int
@@ -101,7 +103,7 @@ type profiledSide struct {
 // New begins a profile. sample returns the rank's counters now.
 func New(trainer Trainer, cores float64, sample func() Sample) *Profiler {
 	p := &Profiler{
-		trainer: trainer, cores: cores, sample: sample, clock: time.Now, measured: apiv1.SideOwn, own: map[tensor.Name]bool{},
+		trainer: trainer, cores: cores, sample: sample, clock: time.Now, measured: apiv1.SideOwn, makers: map[tensor.Name]string{},
 		patience: profilePatience,
 	}
 	first := sample()
@@ -132,16 +134,27 @@ func Suits(spec *apiv1.JobSpec, epoch, owned uint64) (ahead uint64, suits bool) 
 // rank, takes several times as long as the profile.
 func (p *Profiler) LookAhead(miniBatches uint64) { p.ahead = miniBatches }
 
-// NoteMade records which side made a mini-batch that has come. A nil profiler records nothing.
+// bothSides stands for the sides of a mini-batch whose fragments both sides made. It counts for neither.
+const bothSides = "both"
+
+// NoteMade records which side made a fragment that has come of a mini-batch. A nil profiler records nothing.
 func (p *Profiler) NoteMade(name tensor.Name, own bool) {
 	if p == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.measured != "" {
-		p.own[name] = own
+	if p.measured == "" {
+		return
 	}
+	side := apiv1.SideOthers
+	if own {
+		side = apiv1.SideOwn
+	}
+	if before, known := p.makers[name]; known && before != side {
+		side = bothSides
+	}
+	p.makers[name] = side
 }
 
 // NoteTaken counts a mini-batch that the trainer takes. It reports whether the profile has ended with it.
@@ -158,20 +171,20 @@ func (p *Profiler) NoteTaken(mb *tensor.MiniBatch) (ended bool) {
 			return true
 		}
 		if !p.begun {
-			delete(p.own, mb.Name)
+			delete(p.makers, mb.Name)
 			return false
 		}
 		p.sideBegan = now.At
 	}
-	own, known := p.own[mb.Name]
-	delete(p.own, mb.Name)
+	side := p.makers[mb.Name]
+	delete(p.makers, mb.Name)
 	p.left--
 	if mb.Name.Epoch != p.epoch { // the trainer waited for the other ranks
 		p.epoch = mb.Name.Epoch
 		p.restart()
 	}
 	switch {
-	case !known || own != (p.measured == apiv1.SideOwn):
+	case side != p.measured:
 		p.restart()
 	case p.begin == nil:
 		if p.seen++; p.seen > profileWarmup {
@@ -236,7 +249,7 @@ func (p *Profiler) restart() { p.seen, p.rows, p.begin = 0, 0, nil }
 
 // finish ends the profile. p.mu is held.
 func (p *Profiler) finish(now Sample) {
-	p.measured, p.own, p.took = "", nil, now.At.Sub(p.began)
+	p.measured, p.makers, p.took = "", nil, now.At.Sub(p.began)
 	if p.result != nil {
 		p.from = apiv1.ProfileMeasured
 	}

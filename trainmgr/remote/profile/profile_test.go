@@ -218,6 +218,25 @@ func TestAQueueThatDrains(t *testing.T) {
 	assert.Nil(t, result)
 }
 
+// TestAMiniBatchOfBothSidesMeasuresNeither has a mini-batch whose fragments both sides made in the window of each side:
+// the window begins again, whichever fragment came last.
+func TestAMiniBatchOfBothSidesMeasuresNeither(t *testing.T) {
+	t.Parallel()
+	m := newProfiledTrainer(knownTrainer)
+	m.take(false, 1)
+	for _, own := range []bool{true, false} {
+		side := map[bool]string{true: apiv1.SideOthers, false: ""}[own]
+		for _, last := range []bool{true, false} {
+			m.take(own, profileWarmup+profileSteps)
+			name := tensor.Name{Number: m.taken}
+			m.profiler.NoteMade(name, !last)
+			m.profiler.NoteMade(name, own) // a second fragment of the side
+			m.take(last, 1)
+		}
+		assert.Equal(t, profileWarmup+1+profileSteps, m.until(t, own, side))
+	}
+}
+
 // TestWhichJobsAreProfiled checks that a job is profiled if a policy decides its share and the job is long enough.
 func TestWhichJobsAreProfiled(t *testing.T) {
 	t.Parallel()
