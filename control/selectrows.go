@@ -27,7 +27,7 @@ const (
 	partsAtOnce   = 128 // partitions whose rows are tested at once
 )
 
-// passPlan is how a pass over the columns of a filter is cut.
+// passPlan is how a pass over the columns of a filter is cut, whatever the job's plan: as passes.PlanOptions says.
 var passPlan = dataset.Options{Batch: pipeline.DefaultBatch, Shuffle: dataset.ShuffleNone, SplitBatches: 64}
 
 // selectionProgress is how far the selection of an edition is. Its methods may be used from any goroutine.

@@ -41,7 +41,26 @@ type Source interface {
 	Begin(ctx context.Context, job *Job) (Run, error)
 }
 
-// Job is what a source is to make: the mini-batches of all rows that the pipeline's filter lets pass, unshuffled.
+// PlanOptions returns how every pass cuts its data. A source may choose Batch and SplitBatches. Mini-batches end with
+// partitions whatever the boundary of the job that a pass is for, since a reducer takes a mini-batch for consecutive
+// rows of one partition.
+func PlanOptions() dataset.Options {
+	return dataset.Options{Boundary: dataset.BoundaryPartition, Tail: dataset.KeepTail, Shuffle: dataset.ShuffleNone}
+}
+
+// checkPlan returns an error if a source has cut the data in another way than PlanOptions.
+func checkPlan(plan *dataset.Plan) error {
+	got, want := plan.Options(), PlanOptions()
+	if got.Boundary == want.Boundary && got.Tail == want.Tail && got.Shuffle == want.Shuffle {
+		return nil
+	}
+	return fmt.Errorf("%w: the source cut the data with boundary %v, tail %v and shuffle %v: a pass needs boundary %v, "+
+		"tail %v and shuffle %v (PlanOptions)", ErrOptions, got.Boundary, got.Tail, got.Shuffle, want.Boundary, want.Tail,
+		want.Shuffle)
+}
+
+// Job is what a source is to make: the mini-batches of all rows that the pipeline's filter lets pass, cut as
+// PlanOptions says.
 type Job struct {
 	Name       string // Name is that of the jobs of a cluster.
 	Data       *Data  // Data is what Source.Describe returned.
@@ -55,7 +74,7 @@ type Job struct {
 // Run is a job that a source has begun. trainmgr.Job and trainmgr/remote.Job have most of its methods.
 type Run interface {
 	Digest() dataset.Digest
-	Plan() *dataset.Plan
+	Plan() *dataset.Plan // cut as PlanOptions says
 	Schema() *tensor.Schema
 	// Pipeline returns the pipeline as the source runs it.
 	Pipeline() (*pipeline.Spec, error)
@@ -179,6 +198,9 @@ func (p *Pass) Run(ctx context.Context, source Source, work *Work) (_ *Report, e
 		return nil, work.otherData(err)
 	}
 	defer func() { err = f.run.End(ctx, err) }()
+	if err := checkPlan(f.run.Plan()); err != nil {
+		return nil, err
+	}
 	if err := work.beginJob(f.run.Digest()); err != nil {
 		return nil, err
 	}

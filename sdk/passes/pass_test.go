@@ -128,6 +128,32 @@ func runPass(t *testing.T, source passes.Source, o passes.Options, r passes.Redu
 	return made, errors.Join(work.Remove(), work.Close())
 }
 
+// TestSourcesCutAsPassesNeed has sources that cut the data for a job, and not for a pass: no mini-batch is folded in,
+// and the work folder names no job.
+func TestSourcesCutAsPassesNeed(t *testing.T) {
+	partitions, total := values(7, 8)
+	for name, cut := range map[string]func(*dataset.Options){
+		"boundary none":  func(o *dataset.Options) { o.Boundary = dataset.BoundaryNone },
+		"tail drop":      func(o *dataset.Options) { o.Tail = dataset.DropTail },
+		"shuffle splits": func(o *dataset.Options) { o.Shuffle = dataset.ShuffleSplits },
+		"shuffle rows":   func(o *dataset.Options) { o.Shuffle, o.Window = dataset.ShuffleRows, 2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var r sum
+			o := passes.Options{Work: filepath.Join(t.TempDir(), "work")}
+			source := &passestest.Source{Partitions: partitions, Batch: 5, Cut: cut}
+			_, err := runPass(t, source, o, &r)
+			require.ErrorIs(t, err, passes.ErrOptions)
+			require.ErrorContains(t, err, name)
+			require.Zero(t, r.value)
+			source.Cut = nil
+			_, err = runPass(t, source, o, &r)
+			require.NoError(t, err)
+			require.Equal(t, total, r.value)
+		})
+	}
+}
+
 // TestAPassThatIsStoppedAnywhere: a pass that is stopped again and again makes what one makes that never stopped.
 // Parts are replaced, merged or neither.
 func TestAPassThatIsStoppedAnywhere(t *testing.T) {

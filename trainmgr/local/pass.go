@@ -37,8 +37,9 @@ func (s *PassSource) Begin(ctx context.Context, j *passes.Job) (passes.Run, erro
 			return nil, err
 		}
 	}
-	job, err := trainmgr.Submit(ctx, s.Storage, trainmgr.Options{Pipeline: spec, Shuffle: dataset.ShuffleNone,
-		Order: dataset.Deterministic, AllDrives: true, QueueBytes: j.QueueBytes, Resume: j.Resume})
+	plan := passes.PlanOptions()
+	job, err := trainmgr.Submit(ctx, s.Storage, trainmgr.Options{Pipeline: spec, Boundary: plan.Boundary, Tail: plan.Tail,
+		Shuffle: plan.Shuffle, Order: dataset.Deterministic, AllDrives: true, QueueBytes: j.QueueBytes, Resume: j.Resume})
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (s *PassSource) Begin(ctx context.Context, j *passes.Job) (passes.Run, erro
 	spec := &apiv1.JobSpec{
 		Name: j.Name, Pipeline: j.Pipeline.YAML(), Partitions: s.Partitions, Exclude: s.Exclude, Epochs: 1, Ranks: 1,
 		RankTail: "keep", Order: j.Order.String(), Placement: s.Placement,
-		Plan: &apiv1.PlanOptions{Shuffle: dataset.ShuffleNone.String(), Tail: dataset.KeepTail.String()},
+		Plan: apiv1.WritePlan(passes.PlanOptions()),
 	}
 	r := &passRun{client: s.Client, name: j.Name, modules: j.Pipeline.Modules, logger: j.Logger}
 	if j.Resume != nil {

@@ -27,6 +27,8 @@ type Source struct {
 	Partitions [][]int64
 	Batch      int
 	StopAfter  int // StopAfter is how many mini-batches a run makes before ErrStopped; 0: all.
+	// Cut, if it is not nil, changes how the source cuts the data, as no source may.
+	Cut func(*dataset.Options)
 }
 
 // Facts implements passes.Source.
@@ -45,8 +47,12 @@ func (s *Source) Describe(context.Context) (*passes.Data, error) {
 
 // Begin implements passes.Source.
 func (s *Source) Begin(_ context.Context, j *passes.Job) (passes.Run, error) {
-	plan, err := dataset.NewPlan(j.Data.Manifest, dataset.Options{Batch: s.Batch, Shuffle: dataset.ShuffleNone,
-		SplitBatches: 2})
+	o := passes.PlanOptions()
+	o.Batch, o.SplitBatches = s.Batch, 2
+	if s.Cut != nil {
+		s.Cut(&o)
+	}
+	plan, err := dataset.NewPlan(j.Data.Manifest, o)
 	if err != nil {
 		return nil, err
 	}
