@@ -28,8 +28,7 @@ type job struct {
 	record.Submission
 	spec     *apiv1.JobSpec // with defaults filled in
 	pipeline *pipeline.Spec
-	makers   ledger.Makers // by the placement
-	storing  sync.Mutex    // held while the state is written; locked before leader.mu
+	storing  sync.Mutex // held while the state is written; locked before leader.mu
 
 	*machine.Job                     // Its life is nil until the job is stored.
 	editions     editionsByNumber    // the editions of Job, and the next one while it is being prepared
@@ -40,10 +39,10 @@ type job struct {
 	selecting    *selectionProgress  // selecting is that of the edition that is being prepared; nil while none is made.
 	passes       []*edition          // over the columns of filters, for which nodes are prepared
 	decisions    [][]byte            // the last ones of the autoscaler
-	steering     *steering.Job
-	short        bool // P of a drive is that of its first mini-batches: the job is short
-	measuredOn   int  // partition on which a worker of any reach was measured last
-	needsWorkers bool // workers of any reach are prepared for the job
+	steering     *steering.Job       // Its Terms never change; leader.mu guards the rest.
+	short        bool                // P of a drive is that of its first mini-batches: the job is short
+	measuredOn   int                 // partition on which a worker of any reach was measured last
+	needsWorkers bool                // workers of any reach are prepared for the job
 }
 
 // launcher holds the leader's data of a rank's launcher beside the life and the steering of its job.
@@ -140,14 +139,13 @@ func newJob(submission record.Submission, spec *apiv1.JobSpec, key []byte) (_ *j
 	if err != nil {
 		return nil, false, err
 	}
-	makers := makersOf(record.Placement(s.Job.Placement))
 	j := &job{
-		Submission: submission, spec: s.Job, makers: makers, pipeline: s.Pipeline,
+		Submission: submission, spec: s.Job, pipeline: s.Pipeline,
 		Job:      &machine.Job{Plan: s.Plan, Resume: s.Resume},
 		editions: editionsByNumber{}, launchers: make([]launcher, s.Job.Ranks), formerly: map[string]struct{}{},
 		wake: make(chan struct{}, 1),
-		steering: steering.New(steering.Terms{ID: submission.ID, Spec: s.Job, Makers: makers, Offload: s.Offload,
-			BatchRows: s.Plan.Batch}),
+		steering: steering.New(steering.Terms{ID: submission.ID, Spec: s.Job,
+			Makers: makersOf(record.Placement(s.Job.Placement)), Offload: s.Offload, BatchRows: s.Plan.Batch}),
 	}
 	j.LifeTerms, j.LedgerTerms, j.Data = j.terms(), j.ledgerJob(), j.editions
 	if j.steering.Offload.Fixed {
@@ -172,7 +170,7 @@ func (j *job) terms() lifecycle.Terms {
 // ledgerJob returns the job as the ledger describes jobs.
 func (j *job) ledgerJob() ledger.Job {
 	v := ledger.Job{ID: j.Submission.ID, Ranks: int(j.spec.Ranks), Weight: j.spec.Weight, Drives: int(j.spec.MaxDrives),
-		Makers: j.makers}
+		Makers: j.steering.Makers}
 	if j.spec.RankTail == "keep" {
 		v.Tail = ledger.KeepTail
 	}

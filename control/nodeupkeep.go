@@ -54,7 +54,7 @@ func upkeepJobs(jobs map[string]*job) []upkeep.Job {
 
 // forUpkeep describes the job to the keeper of the nodes.
 func (j *job) forUpkeep() upkeep.Job {
-	u := upkeep.Job{ID: j.Submission.ID, Ranks: j.spec.Ranks, Makers: j.makers, NeedsWorkers: j.needsWorkers}
+	u := upkeep.Job{ID: j.Submission.ID, Ranks: j.spec.Ranks, Makers: j.steering.Makers, NeedsWorkers: j.needsWorkers}
 	for _, g := range j.passes {
 		u.Editions = append(u.Editions, upkeep.Edition{
 			Digest: g.Digest, Manifest: g.data.Manifest, Begun: g.onNodes && j.OnNodes(), Pass: true,

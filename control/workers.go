@@ -33,10 +33,10 @@ func makersOf(p record.Placement) ledger.Makers {
 }
 
 // drivesMake reports whether some holders may make splits of the job.
-func (j *job) drivesMake() bool { return j.makers.AllowHolders() }
+func (j *job) drivesMake() bool { return j.steering.Makers.AllowHolders() }
 
 // workersMake reports whether some workers of any reach may make splits of the job.
-func (j *job) workersMake() bool { return j.makers.AllowWorkers() }
+func (j *job) workersMake() bool { return j.steering.Makers.AllowWorkers() }
 
 // ledgerDrive returns a drive of a node's status as the ledger describes drives.
 func ledgerDrive(node string, d *apiv1.Drive, words []string) ledger.Drive {
@@ -69,8 +69,8 @@ func (j *job) workersOf(f *fleet.Fleet) (workers []steering.Worker) {
 			own := d.Serves != nil
 			switch {
 			case !fleet.ReachesAny(d) || driveState(d.State, false) != upkeep.Ready:
-			case own && (d.Serves.Job != j.ID || j.makers&ledger.NoOwn != 0):
-			case !own && j.makers&ledger.NoAny != 0:
+			case own && (d.Serves.Job != j.ID || j.steering.Makers&ledger.NoOwn != 0):
+			case !own && j.steering.Makers&ledger.NoAny != 0:
 			default:
 				workers = append(workers, steering.Worker{ID: fleet.DriveID{Node: s.Name, Drive: d.Name}, Drive: d,
 					Ready: true})
@@ -82,7 +82,7 @@ func (j *job) workersOf(f *fleet.Fleet) (workers []steering.Worker) {
 
 // employs reports whether a job lets a holder make its splits. d is nil if the holder's node does not list it.
 func (j *job) employs(at fleet.DriveID, d *apiv1.Drive) bool {
-	return d != nil && j.makers.Allows(ledgerDrive(at.Node, d, nil))
+	return d != nil && j.steering.Makers.Allows(ledgerDrive(at.Node, d, nil))
 }
 
 // reachOf returns the word for a worker's reach in a grant. It is empty if the worker holds the partition.
