@@ -13,6 +13,7 @@ import traceback
 from typing import Any, Callable, Optional
 
 from .errors import ClosedError, MillraceError
+from .forking import ForkedCondition
 from .frame import MiniBatch
 from .intake import Intake
 from .schema import Schema
@@ -46,7 +47,7 @@ class Consumption:
         self.id = id
         self.rank = rank
         self._pid = os.getpid()
-        self.cond = threading.Condition()
+        self.cond: threading.Condition = ForkedCondition()
         self.statistics = Statistics()
         self.throughput = 0.0  # T in rows a second, 0 until it is measured
         self._error: Optional[BaseException] = None

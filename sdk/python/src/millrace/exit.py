@@ -5,10 +5,11 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-import threading
 from collections import Counter
 from contextlib import contextmanager
 from typing import Any, Callable, Iterator
+
+from .forking import ForkedCondition
 
 __all__ = ["AtExit", "Leaving"]
 
@@ -49,14 +50,10 @@ class Leaving:
     """
 
     def __init__(self) -> None:
-        self._cond = threading.Condition()
+        self._cond = ForkedCondition()
         self._closing: Counter[tuple[str, int]] = Counter()
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._forget)
-
-    def _forget(self) -> None:
-        self._cond = threading.Condition()
-        self._closing.clear()
+            os.register_at_fork(after_in_child=self._closing.clear)
 
     def begin(self, id: str, rank: int) -> None:
         """Records that a session is about to be closed. A finalizer may call it at any point of a thread."""

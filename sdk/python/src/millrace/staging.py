@@ -12,6 +12,7 @@ import torch
 
 from . import frame
 from .client import Job
+from .forking import ForkedCondition
 from .tensors import bytes_of, check_lengths
 
 __all__ = ["Pinned", "Staged", "Stager"]
@@ -105,7 +106,7 @@ class Stager:
         self._staged = staged
         self._prefetch = prefetch
         self._validate = validate
-        self._cond = threading.Condition()
+        self._cond = ForkedCondition()
         self._stop = False
         self._over = False
         self._error: Optional[BaseException] = None
