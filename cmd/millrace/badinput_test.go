@@ -284,6 +284,24 @@ func TestBadText(t *testing.T) {
 	})
 }
 
+// TestDroppedRowsAreCountedOnce: however the rows are split, every engine counts each malformed row once.
+func TestDroppedRowsAreCountedOnce(t *testing.T) {
+	bad := "0\t1\n"
+	good := "1" + strings.Repeat("\t7", 13) + strings.Repeat("\t0000002a", 26) + "\n"
+	rows := bad + strings.Repeat(strings.Repeat(good, 9)+bad, 12) + good + bad
+	path := file(t, "rows.txt", rows)
+	spec := file(t, "p.yaml", "name: t\nbatch: 8\nsparse:\n  - columns: [cat_0..cat_25]\n    ops: [fill_null: 0]\n")
+	for _, engine := range []string{"cpu", "drive", "reference"} {
+		for _, splitBatches := range []string{"1", "64"} {
+			r := decode[preprocessResult](t, must(t, "preprocess", "--pipeline", spec, "--in", path, "--input-format",
+				"criteo-tsv", "--malformed", "drop", "--engine", engine, "--split-batches", splitBatches, "--out",
+				filepath.Join(t.TempDir(), "out"), "--output", "json"))
+			assert.EqualValues(t, 109, r.Rows)
+			assert.EqualValues(t, 14, r.RowsDropped, "%s, %s", engine, splitBatches)
+		}
+	}
+}
+
 // TestTooLittleMemory: the error names the place and the bytes, and as many bytes do.
 func TestTooLittleMemory(t *testing.T) {
 	data := generate(t, "--rows", "15000", "--page-bytes", "100000", "--row-group-rows", "15000")

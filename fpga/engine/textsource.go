@@ -82,8 +82,12 @@ func (x *executor) executeTextRows(t *chunk.Task, result *program.TaskResult) er
 			return fmt.Errorf("lines %d to %d: %w", first.Ordinal+1, at.Ordinal, err)
 		}
 	}
+	trailing, err := x.countTrailing(t, at)
+	if err != nil {
+		return err
+	}
 	x.result.BytesIn += at.Page - t.Cursor.Page
-	x.result.Dropped += uint64(total.Dropped)
+	x.result.Dropped += uint64(total.Dropped + trailing)
 	if x.output.Fixed {
 		x.output.Written += uint64(x.program.output.Keys) * uint64(rows)
 	}
@@ -91,6 +95,19 @@ func (x *executor) executeTextRows(t *chunk.Task, result *program.TaskResult) er
 	x.result.Values, x.result.BytesOut = x.output.Written, x.output.BytesWritten
 	t.Cursor = at
 	return nil
+}
+
+// countTrailing returns how many malformed lines are dropped between a cursor and the end of the partition, if no row
+// follows: they count with the last row. All other dropped lines count with the row that follows them.
+func (x *executor) countTrailing(t *chunk.Task, at program.Cursor) (int64, error) {
+	if x.program.source != program.CriteoTSV || x.program.textOptions.Policy != text.Drop || !t.WindowReachesEnd() {
+		return 0, nil
+	}
+	res, err := x.decodeText(t, &at, &text.Columns{}, 1)
+	if res.Rows > 0 {
+		return 0, err
+	}
+	return res.Dropped, err
 }
 
 // textColumnPadding is how many elements lie between two columns in scratch: a cache line, so that the rows of all
@@ -150,8 +167,7 @@ func (x *executor) skipTextRows(t *chunk.Task, rows int) (program.Cursor, error)
 			return at, err
 		}
 		at.Skip -= uint64(res.Rows)
-		x.result.Dropped += uint64(res.Dropped)
-		t.Cursor = at
+		t.Cursor = at // The lines that were dropped here count with the rows before which they lie, which others read.
 		if at.Skip > 0 {
 			return at, requestText(t, res, int(at.Skip)+rows)
 		}

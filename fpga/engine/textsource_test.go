@@ -178,6 +178,35 @@ func TestTextRefused(t *testing.T) {
 	require.EqualValues(t, 1, h.stats.Dropped)
 }
 
+// TestDroppedLinesAreCountedOnce cuts text with malformed lines at its begin, inside and at its end into mini-batches,
+// some of which skip rows that others read: together they count each dropped line once, as the reference does.
+func TestDroppedLinesAreCountedOnce(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	p := criteoProgram(rng, program.CriteoTSV, true)
+	p.Malformed = program.MalformedDrop
+	lines := bytes.SplitAfter(randomText(rng, 40, true, false), []byte("\n"))
+	for _, at := range []int{0, 1, 12, 13, 20, 38, 39} {
+		lines[at] = []byte("0\tnope\n")
+	}
+	data := bytes.Join(lines, nil)
+	ref, err := reference.NewText(p, data)
+	require.NoError(t, err)
+	require.EqualValues(t, 33, ref.Rows())
+	require.EqualValues(t, 7, ref.Dropped(0, 33))
+	for _, batch := range []int{1, 5, 16, 33} {
+		dropped := int64(0)
+		for first := 0; first < 33; first += batch {
+			rows := min(batch, 33-first)
+			h := newHost(engine.New(engine.Options{}), p, nil, data, 1)
+			_, err := h.miniBatch(int64(first), rows)
+			require.NoError(t, err)
+			require.Equal(t, ref.Dropped(int64(first), rows), int64(h.stats.Dropped), "rows %d+%d", first, rows)
+			dropped += int64(h.stats.Dropped)
+		}
+		require.EqualValues(t, 7, dropped, batch)
+	}
+}
+
 // textSlice returns a slice of the first rows of a text in memory, and the memory.
 func textSlice(p *program.Program, data []byte, rows int) (program.Slice, engine.Memory) {
 	code := wire.Marshal(p)

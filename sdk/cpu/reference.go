@@ -62,6 +62,7 @@ func (r *referenceProcessor) Open(ctx context.Context, run processor.Run) (proce
 		defer r.mu.Unlock()
 		r.stats.Rows += int64(rows)
 		r.stats.Fragments++
+		r.stats.Dropped += reader.Dropped(first, rows)
 		return m, nil
 	}), nil
 }
@@ -80,7 +81,7 @@ func (r *referenceProcessor) reader(p *partition.Partition) (*reference.Reader, 
 	return reference.NewText(r.prog, data)
 }
 
-// Stats implements processor.Processor; the reference counts rows and fragments only.
+// Stats implements processor.Processor; the reference counts rows, fragments and dropped rows only.
 func (r *referenceProcessor) Stats() processor.Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,6 +21,7 @@ type Reader struct {
 	chunks  []decodedChunk // the last one decoded, of each column of the program
 	rows    []text.Row     // They are all rows of a text partition.
 	counts  text.Counts    // They are for a text partition.
+	dropped []int64        // Of each row of a text partition: the malformed lines that were left out before it.
 }
 
 // decodedChunk is a decoded column chunk.
@@ -119,7 +120,10 @@ func NewText(p *program.Program, data []byte) (*Reader, error) {
 		case program.MalformedNull:
 			o.Policy = text.Null
 		}
-		d.rows, d.counts, err = text.Reference(data, o)
+		d.counts, err = text.ReferenceEach(data, o, func(row text.Row, counts text.Counts) {
+			d.rows = append(d.rows, row)
+			d.dropped = append(d.dropped, counts.Dropped)
+		})
 	case program.CriteoBinary:
 		d.rows, err = text.ReferenceBinary(data)
 	default:
@@ -139,8 +143,20 @@ func (r *Reader) Rows() int64 {
 	return int64(len(r.rows))
 }
 
-// Dropped returns the number of lines of a text partition that were left out.
-func (r *Reader) Dropped() int64 { return r.counts.Dropped }
+// Dropped returns how many malformed lines of a text partition were left out before rows [first, first + rows), each
+// line before the row that follows it. Lines behind the last row count with it.
+func (r *Reader) Dropped(first int64, rows int) int64 {
+	upTo := func(row int64) int64 { // the lines that were left out before the rows up to row
+		switch {
+		case row == 0 || r.dropped == nil:
+			return 0
+		case row == int64(len(r.dropped)):
+			return r.counts.Dropped
+		}
+		return r.dropped[row-1]
+	}
+	return upTo(first+int64(rows)) - upTo(first)
+}
 
 // largeUnsigned returns a value of 2^63 or more of a row, if there is one.
 func largeUnsigned(row any) (uint64, bool) {

@@ -143,7 +143,7 @@ func TestText(t *testing.T) {
 	line := func(label, first, last string) string {
 		return label + "\t" + first + strings.Repeat("\t", 38) + last + "\n"
 	}
-	data := []byte(line("1", "7", "ff") + line("0", "x", "") + line("0", "", "80000000"))
+	data := []byte(line("1", "7", "ff") + line("0", "x", "") + line("0", "", "80000000") + "\t\n")
 	p := &program.Program{Source: program.CriteoTSV, Label: true, Malformed: program.MalformedDrop,
 		Output: program.Output{Label: true, Dense: 1, Keys: 1}, Columns: []program.Column{
 			{Name: "cat_25", Field: 39, Kind: program.Int64, Sinks: []program.Sink{{To: program.ToSparse}}},
@@ -156,7 +156,7 @@ func TestText(t *testing.T) {
 	r, err := reference.NewText(p, data)
 	require.NoError(t, err)
 	require.EqualValues(t, 2, r.Rows())
-	require.EqualValues(t, 1, r.Dropped())
+	require.EqualValues(t, []int64{0, 2, 2}, []int64{r.Dropped(0, 1), r.Dropped(1, 1), r.Dropped(0, 2)})
 	got, err := r.MiniBatch(0, 2)
 	require.NoError(t, err)
 	require.Equal(t, &reference.Tensors{Rows: 2, Label: []float32{1, 0}, Dense: []float32{7, -1},

@@ -24,12 +24,19 @@ var (
 
 // Reference decodes a whole partition of text by the definition.
 func Reference(data []byte, o Options) (rows []Row, counts Counts, err error) {
+	counts, err = ReferenceEach(data, o, func(row Row, _ Counts) { rows = append(rows, row) })
+	return rows, counts, err
+}
+
+// ReferenceEach decodes a whole partition of text by the definition. It calls each with every row and the counts of the
+// lines before and with it, and returns the counts of all lines.
+func ReferenceEach(data []byte, o Options, each func(row Row, counts Counts)) (counts Counts, err error) {
 	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
 	for number := 1; len(data) > 0; number++ {
 		line, rest, terminated := bytes.Cut(data, []byte("\n"))
 		data = rest
 		if len(line) > MaxLine {
-			return rows, counts, fmt.Errorf("line %d: %w", number, ErrLineTooLong)
+			return counts, fmt.Errorf("line %d: %w", number, ErrLineTooLong)
 		}
 		if terminated {
 			line = bytes.TrimSuffix(line, []byte("\r"))
@@ -41,17 +48,17 @@ func Reference(data []byte, o Options) (rows []Row, counts Counts, err error) {
 		row, bad := referenceRow(line, o.LabelAbsent)
 		switch {
 		case bad == nil:
-			rows = append(rows, row)
+			each(row, counts)
 		case o.Policy == Drop:
 			counts.Dropped++
 		case o.Policy == Null:
 			counts.Nulled++
-			rows = append(rows, row)
+			each(row, counts)
 		default:
-			return rows, counts, fmt.Errorf("line %d: %w", number, bad)
+			return counts, fmt.Errorf("line %d: %w", number, bad)
 		}
 	}
-	return rows, counts, nil
+	return counts, nil
 }
 
 func referenceRow(line []byte, labelAbsent bool) (row Row, bad error) {
