@@ -37,11 +37,11 @@ type Stats struct {
 	Fetch     time.Duration // reading results and tensors
 }
 
-// BytesUnneeded returns how many of the planned bytes no fragment that was handed on needed: gaps between chunks, ends of
-// blocks, pages and dictionaries of which a run has a part of the rows and which the runs beside it read too, bytes that
-// were moved again, and those of fragments that were dropped. Over a whole epoch, BytesPlanned less
-// BytesUnneeded is the size of the column chunks that the pipeline reads. It is 0 where the bytes needed are more than
-// those planned, since a few rows of a chunk may lie in pages with fewer bytes a row than the chunk has.
+// BytesUnneeded returns how many of the planned bytes no fragment that was handed on needed: gaps between chunks, ends
+// of blocks, pages and dictionaries of which a run has a part of the rows and which the runs beside it read too, bytes
+// that were moved again, and those of fragments that were dropped. Over a whole epoch, BytesPlanned less BytesUnneeded
+// is the size of the column chunks that the pipeline reads. It is 0 where the bytes needed are more than those planned,
+// since a few rows of a chunk may lie in pages with fewer bytes a row than the chunk has.
 func (s Stats) BytesUnneeded() int64 { return max(s.BytesPlanned-s.BytesNeeded, 0) }
 
 // counters are the numbers of Stats, as streams count them.

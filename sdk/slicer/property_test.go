@@ -233,8 +233,8 @@ func TestPlentyMovesOnce(t *testing.T) {
 }
 
 // TestNeededBytesAreTheChunksOnce makes all rows of a file in several runs, whose ends cut row groups, mini-batches and
-// pages, in memories that are large or so small that bytes are moved again. The rows need the bytes of every chunk, each
-// once. An engine that reads the file where it lies needs none that are moved.
+// pages, in memories that are large or so small that bytes are moved again. The rows need the bytes of every chunk,
+// each once. An engine that reads the file where it lies needs none that are moved.
 func TestNeededBytesAreTheChunksOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFile(t)

@@ -103,8 +103,8 @@ type profiledSide struct {
 // New begins a profile. sample returns the rank's counters now.
 func New(trainer Trainer, cores float64, sample func() Sample) *Profiler {
 	p := &Profiler{
-		trainer: trainer, cores: cores, sample: sample, clock: time.Now, measured: apiv1.SideOwn, makers: map[tensor.Name]string{},
-		patience: profilePatience,
+		trainer: trainer, cores: cores, sample: sample, clock: time.Now, measured: apiv1.SideOwn,
+		makers: map[tensor.Name]string{}, patience: profilePatience,
 	}
 	first := sample()
 	p.began, p.sideBegan = first.At, first.At
