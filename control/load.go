@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millrace/millrace/control/ledger"
+	"github.com/millrace/millrace/control/ledger/format"
 	"github.com/millrace/millrace/control/record"
 	"github.com/millrace/millrace/control/store"
 )
@@ -20,7 +20,7 @@ type loaded struct {
 	decisions   []byte
 	pieces      map[int][][]byte // by edition, in order
 	passing     map[int][][]byte // the numbers of passing rows: by edition, in order
-	records     []ledger.Record
+	records     []format.Record
 }
 
 // load reads all records that earlier leaders stored. Nothing else runs yet.
@@ -99,7 +99,7 @@ func (v *loaded) sortIn(id, rest string, value []byte) error {
 		}
 		v.passing[g] = append(v.passing[g], value)
 	default:
-		r, err := ledger.RecordOf(id, rest, value)
+		r, err := format.RecordOf(id, rest, value)
 		if err != nil {
 			return fmt.Errorf("job %s: %w", id, err)
 		}

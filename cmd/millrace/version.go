@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/cmd/cli"
-	"github.com/millrace/millrace/control/ledger"
+	"github.com/millrace/millrace/control/ledger/format"
 	"github.com/millrace/millrace/control/record"
 	"github.com/millrace/millrace/control/store"
 	"github.com/millrace/millrace/fpga/csd"
@@ -83,7 +83,7 @@ func currentFormats() formatsOfData {
 		Arrow:        arrowipc.Format2,
 		Npy:          strconv.Itoa(tensor.NpyVersion),
 		Vocabulary:   minor(vocabulary.Major, vocabulary.Minor),
-		JournalEntry: strconv.Itoa(ledger.RecordVersion),
+		JournalEntry: strconv.Itoa(format.RecordVersion),
 		ControlStore: store.Format,
 		API:          strconv.Itoa(apiv1.Protocol),
 		APIOldest:    strconv.Itoa(apiv1.Oldest),

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace/millrace/control/ledger/format"
+	"github.com/millrace/millrace/control/ledger/numberset"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -19,15 +21,15 @@ type crashing struct {
 	store   map[string][]byte
 	fence   uint64
 	l       *Ledger
-	asked   [2]set // by rank: the mini-batches that were acknowledged, whether or not the call was answered
-	durable [2]set // by rank: the mini-batches of calls that were answered
+	asked   [2]numberset.Runs // by rank: the mini-batches that were acknowledged, whether or not the call was answered
+	durable [2]numberset.Runs // by rank: the mini-batches of calls that were answered
 }
 
 // threeChunks makes an epoch in which the splits of each of three chunks share mini-batches with those of the next.
 func threeChunks(t testing.TB) Epoch {
 	o := dataset.Options{Batch: 4, SplitBatches: 1, Boundary: dataset.BoundaryNone, Shuffle: dataset.ShuffleNone}
 	var partitions []dataset.Partition
-	for i := range 3 * ChunkSplits {
+	for i := range 3 * format.ChunkSplits {
 		rows := int64(1 + i%5)
 		partitions = append(partitions, dataset.Partition{Name: fmt.Sprintf("p%05d", i), Bytes: rows + 1, Rows: rows,
 			RowGroups: []int64{rows}})
@@ -36,7 +38,7 @@ func threeChunks(t testing.TB) Epoch {
 	require.NoError(t, err)
 	plan, err := dataset.NewPlan(m, o)
 	require.NoError(t, err)
-	require.Equal(t, 3*ChunkSplits, plan.Splits())
+	require.Equal(t, 3*format.ChunkSplits, plan.Splits())
 	names := make([]string, len(partitions))
 	for i, p := range m.Partitions {
 		names[i] = p.Name
@@ -57,14 +59,14 @@ func (c *crashing) lead() {
 	c.l = New(Config{Fence: c.fence})
 	require.NoError(c.t, c.l.AddJob(Job{ID: "x", Ranks: 2}))
 	if ranks, stored := c.store["ranks"]; stored {
-		require.NoError(c.t, c.l.Restore(Record{Job: "x", Kind: RanksRecord, Data: ranks}))
+		require.NoError(c.t, c.l.Restore(format.Record{Job: "x", Kind: format.RanksRecord, Data: ranks}))
 	}
 	require.NoError(c.t, c.l.Begin(c.epoch, scriptStart))
 	for key, data := range c.store {
 		if key == "ranks" {
 			continue
 		}
-		r, err := RecordOf("x", key, data)
+		r, err := format.RecordOf("x", key, data)
 		require.NoError(c.t, err)
 		require.NoError(c.t, c.l.Restore(r))
 	}
@@ -83,7 +85,7 @@ func (c *crashing) acknowledge(rank uint32, from, to uint64) {
 		return
 	}
 	require.NoError(c.t, c.l.Acknowledge("x", c.session(rank), 0, []dataset.Range{r}, scriptStart))
-	c.asked[rank] = c.asked[rank].union(r.From, r.To)
+	c.asked[rank] = c.asked[rank].Union(r.From, r.To)
 }
 
 // flush writes at most the given number of transactions of one record, and notes what is durable when there are no
@@ -101,7 +103,7 @@ func (c *crashing) flush(transactions int) {
 			for rank := range c.durable {
 				token, err := c.l.RankToken("x", uint32(rank))
 				require.NoError(c.t, err)
-				c.durable[rank] = ofToken(&token)
+				c.durable[rank] = numberset.OfToken(&token)
 			}
 			return
 		}
@@ -114,14 +116,14 @@ func (c *crashing) check() {
 		token, err := c.l.RankToken("x", rank)
 		require.NoError(c.t, err)
 		own := c.l.job("x").epoch(0).shares[rank].miniBatches
-		has := ofToken(&token)
+		has := numberset.OfToken(&token)
 		for _, r := range c.durable[rank] {
-			require.True(c.t, has.covers(r.From, r.To), "rank %d: %v was answered, and the leader has %v", rank, r, has)
+			require.True(c.t, has.Covers(r.From, r.To), "rank %d: %v was answered, and the leader has %v", rank, r, has)
 		}
-		resumed := ofToken(c.epoch.Resume).within(own.From, own.To)
-		most := set(dataset.UnionRanges(c.asked[rank], resumed))
+		resumed := numberset.OfToken(c.epoch.Resume).Within(own.From, own.To)
+		most := numberset.Runs(dataset.UnionRanges(c.asked[rank], resumed))
 		for _, r := range has {
-			require.True(c.t, most.covers(r.From, r.To), "rank %d: %v is delivered, and %v was asked for", rank, r, most)
+			require.True(c.t, most.Covers(r.From, r.To), "rank %d: %v is delivered, and %v was asked for", rank, r, most)
 		}
 	}
 }
@@ -139,7 +141,7 @@ func TestACrashLeavesNoHalfOfAMiniBatch(t *testing.T) {
 		}
 		c := newCrashing(t, epoch)
 		borders := []uint64{0, total / 2, total}
-		for _, place := range []int{ChunkSplits, 2 * ChunkSplits} {
+		for _, place := range []int{format.ChunkSplits, 2 * format.ChunkSplits} {
 			s, err := plan.Split(place)
 			require.NoError(t, err)
 			require.Positive(t, s.Before, "the chunks share a mini-batch")
@@ -160,12 +162,12 @@ func TestACrashLeavesNoHalfOfAMiniBatch(t *testing.T) {
 			case 1, 2:
 				c.acknowledge(rank, from, at+rapid.Uint64Range(0, 3).Draw(t, "more"))
 			case 3: // the rank goes back, and the call is not answered
-				token := ofToken(epoch.Resume).union(0, from).token(digestOf("x"), 0)
+				token := numberset.OfToken(epoch.Resume).Union(0, from).Token(digestOf("x"), 0)
 				_, err := c.l.Attach("x", rank, &token, scriptStart)
 				require.NoError(t, err)
 				own := c.l.job("x").epoch(0).shares[rank].miniBatches
-				c.asked[rank] = c.asked[rank].union(own.From, min(own.To, max(from, own.From)))
-				c.durable[rank] = c.durable[rank].within(0, from)
+				c.asked[rank] = c.asked[rank].Union(own.From, min(own.To, max(from, own.From)))
+				c.durable[rank] = c.durable[rank].Within(0, from)
 			case 4:
 				c.flush(1 << 20)
 			}
@@ -191,7 +193,7 @@ func TestAMiniBatchOfTwoChunksIsDeliveredWholeOrNotAtAll(t *testing.T) {
 			c := newCrashing(t, epoch)
 			_, err := c.l.Attach("x", 0, nil, scriptStart)
 			require.NoError(t, err)
-			s, err := c.epoch.Plan.Split(ChunkSplits)
+			s, err := c.epoch.Plan.Split(format.ChunkSplits)
 			require.NoError(t, err)
 			mb, err := c.epoch.Plan.MiniBatch(s.FirstBatch)
 			require.NoError(t, err)
@@ -204,13 +206,13 @@ func TestAMiniBatchOfTwoChunksIsDeliveredWholeOrNotAtAll(t *testing.T) {
 			c.flush(1 << 20)
 			c.acknowledge(0, s.FirstBatch, s.FirstBatch+1)
 			c.flush(transactions)
-			answered := len(c.durable[0]) > 0 && c.durable[0].covers(s.FirstBatch, s.FirstBatch+1)
+			answered := len(c.durable[0]) > 0 && c.durable[0].Covers(s.FirstBatch, s.FirstBatch+1)
 			c.lead()
 			c.check()
 			token, err := c.l.RankToken("x", 0)
 			require.NoError(t, err)
-			has := ofToken(&token)
-			whole := has.covers(s.FirstBatch, s.FirstBatch+1)
+			has := numberset.OfToken(&token)
+			whole := has.Covers(s.FirstBatch, s.FirstBatch+1)
 			assert.True(t, whole || !answered, "after %d transactions", transactions)
 			if c.l.Pending() > 0 && !whole {
 				halves++

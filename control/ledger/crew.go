@@ -191,7 +191,7 @@ func (e *epoch) nextWhere(sh *share, marked []bool, cursor *int) (place int, ok 
 	}
 	at := max(*cursor, sh.first)
 	for at < sh.last {
-		if at = sh.first + sh.taken.next(at-sh.first, sh.last-sh.first, false); at < sh.last {
+		if at = sh.first + sh.taken.Next(at-sh.first, sh.last-sh.first, false); at < sh.last {
 			if marked[e.split(at).Partition] {
 				break
 			}

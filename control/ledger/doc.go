@@ -31,7 +31,7 @@
 //	for _, e := range l.Live(job) {            // epochs that some rank is in; none: begin the first
 //		l.Begin(ledger.Epoch{Job: job, Number: e, Plan: plan, Resume: token, ...}, now)
 //	}
-//	l.Restore(record)                          // its marks and chunks (RecordOf makes one of a key and a value)
+//	l.Restore(record)                          // its marks and chunks (format.RecordOf makes one of a key and a value)
 //	l.EndRestore(job)                          // when all of the job's records were restored
 //
 // Events, each followed by carrying out l.Ready():
@@ -106,7 +106,7 @@
 //
 // Per job there is a "ranks" record (each rank's session and epoch). Per epoch there is a mark (every split before it
 // is delivered), and one record for every 1,024 splits at or above the mark: a bitmap of the delivered splits, and the
-// delivered numbers of the unfinished ones (record.go has the bytes). So an acknowledgement that was answered is in
+// delivered numbers of the unfinished ones (package format has the bytes). So an acknowledgement that was answered is in
 // the records, wherever in a split it is, and no later leader grants its numbers. Numbers that were acknowledged and
 // not answered may be granted again. The launcher, which has delivered them already, drops their mini-batches and
 // acknowledges them again, or it attaches with its token.
@@ -124,7 +124,7 @@
 // # Errors
 //
 // [ErrUnknown] for a job, epoch, rank or drive that the ledger does not have, [ErrSession] for a session that was
-// fenced off, [ErrArgument] for a call that can never succeed, [ErrRecord] for stored bytes that are not whole.
+// fenced off, [ErrArgument] for a call that can never succeed, [format.ErrRecord] for stored bytes that are not whole.
 // [*InvariantError] for a fault of the ledger itself: see Broken.
 //
 // # Debugging

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/control/ledger/numberset"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -130,7 +131,7 @@ func TestLedgerDoesItsPartOfDPPIIIB(t *testing.T) {
 		p.deliver(1)
 		token, err := p.l.Token("x")
 		require.NoError(t, err)
-		assert.Equal(t, uint64(5), ofToken(&token).count(0, 100))
+		assert.Equal(t, uint64(5), numberset.OfToken(&token).Count(0, 100))
 
 		q := newPaper(t, bigDrive)
 		a, err := q.l.Attach("x", 0, &token, q.now)

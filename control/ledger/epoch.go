@@ -7,6 +7,8 @@ import (
 	"sort"
 	"time"
 
+	"github.com/millrace/millrace/control/ledger/format"
+	"github.com/millrace/millrace/control/ledger/numberset"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -30,14 +32,14 @@ type epoch struct {
 	partitions []string
 	splits     int
 	batch      int
-	leftOut    int64 // rows of dropped tails, and of mini-batches that belong to no rank
-	rows       int64 // rows of the mini-batches that ranks own
-	resumed    set   // mini-batches that were delivered before the job was resumed
-	base       set   // fragments of resumed
+	leftOut    int64          // rows of dropped tails, and of mini-batches that belong to no rank
+	rows       int64          // rows of the mini-batches that ranks own
+	resumed    numberset.Runs // mini-batches that were delivered before the job was resumed
+	base       numberset.Runs // fragments of resumed
 	shares     []share
-	done       bitset // splits of which every owned number is delivered
-	runs       int    // runs counts the runs of owed numbers in the partial splits of all shares, see MaxRuns.
-	announced  bool   // Effects.Done has named the epoch
+	done       numberset.Bits // splits of which every owned number is delivered
+	runs       int            // runs counts the runs of owed numbers in the partial splits of all shares, see MaxRuns.
+	announced  bool           // Effects.Done has named the epoch
 	journal    journal
 	placement
 	reading
@@ -66,7 +68,7 @@ func (l *Ledger) Begin(b Epoch, now time.Time) error {
 	}
 	for i := range e.shares {
 		if sh := &e.shares[i]; j.ranks[i].epoch > b.Number {
-			e.rewind(sh, set{{From: sh.lo, To: sh.hi}})
+			e.rewind(sh, numberset.Runs{{From: sh.lo, To: sh.hi}})
 		}
 	}
 	at := sort.Search(len(j.epochs), func(i int) bool { return j.epochs[i].number > b.Number })
@@ -98,7 +100,7 @@ func newEpoch(j *job, b Epoch) (*epoch, error) {
 	n := b.Plan.Splits()
 	e := &epoch{
 		job: j, number: b.Number, digest: b.Digest, plan: b.Plan, partitions: b.Partitions,
-		splits: n, batch: b.Plan.Options().Batch, done: newBitset(n), journal: newJournal(n),
+		splits: n, batch: b.Plan.Options().Batch, done: numberset.NewBits(n), journal: newJournal(n),
 		placement: newPlacement(b.Partitions),
 	}
 	total := b.Plan.MiniBatches()
@@ -106,7 +108,7 @@ func newEpoch(j *job, b Epoch) (*epoch, error) {
 		if _, err := dataset.Resume(*b.Resume, b.Digest, total); err != nil {
 			return nil, err
 		}
-		e.resumed = ofToken(b.Resume)
+		e.resumed = numberset.OfToken(b.Resume)
 		e.base = e.fragmentsOf(e.resumed)
 	}
 	for s := range b.Plan.All() {
@@ -134,7 +136,7 @@ func newEpoch(j *job, b Epoch) (*epoch, error) {
 // cutShares cuts the owed mini-batches into shares: contiguous runs of equal count.
 func (e *epoch) cutShares(total uint64, tail Tail) {
 	ranks := uint64(len(e.shares))
-	owed := total - e.resumed.count(0, total)
+	owed := total - e.resumed.Count(0, total)
 	each, more := owed/ranks, owed%ranks
 	if tail == DropTail {
 		more = 0
@@ -147,21 +149,21 @@ func (e *epoch) cutShares(total uint64, tail Tail) {
 		}
 		sh := &e.shares[i]
 		sh.miniBatches.From = at
-		at = e.resumed.endOfOwed(at, n)
+		at = e.resumed.EndOfMissing(at, n)
 		if i == len(e.shares)-1 && owed == each*ranks+more {
 			at = total // including the resumed mini-batches behind the last owed one
 		}
 		sh.miniBatches.To = at
 		fragments := e.plan.FragmentsOf(sh.miniBatches)
 		sh.lo, sh.hi = fragments.From, fragments.To
-		sh.owned = amount{fragments: sh.hi - sh.lo - e.base.count(sh.lo, sh.hi), miniBatches: n}
+		sh.owned = amount{fragments: sh.hi - sh.lo - e.base.Count(sh.lo, sh.hi), miniBatches: n}
 	}
 }
 
 // countLeftOut counts the rows that no rank gets.
 func (e *epoch) countLeftOut() int64 {
 	rows := e.plan.LeftOut()
-	for _, r := range e.base.gaps(e.shares[len(e.shares)-1].hi, e.plan.Fragments()) {
+	for _, r := range e.base.Gaps(e.shares[len(e.shares)-1].hi, e.plan.Fragments()) {
 		for at := r.From; at < r.To; {
 			s := e.split(e.placeOf(at))
 			end := min(r.To, s.End())
@@ -183,7 +185,7 @@ func (e *epoch) rowsDelivered() int64 {
 				continue
 			}
 			s := e.split(le.Split)
-			for _, pending := range sh.deliveredOf(e, s).gaps(le.From, le.To) {
+			for _, pending := range sh.deliveredOf(e, s).Gaps(le.From, le.To) {
 				rows -= e.rowsOf(s, pending.From, pending.To)
 			}
 		}
@@ -197,24 +199,6 @@ func sum(rows []int64) (total int64) {
 		total += n
 	}
 	return total
-}
-
-// endOfOwed returns the least end at or above from so that [from, end) has n numbers that are not in the set.
-func (s set) endOfOwed(from, n uint64) uint64 {
-	for i := s.indexAfter(from); n > 0; i++ {
-		if i == len(s) {
-			return from + n
-		}
-		if s[i].From > from {
-			free := s[i].From - from
-			if n <= free {
-				return from + n
-			}
-			n -= free
-		}
-		from = s[i].To
-	}
-	return from
 }
 
 // split returns the split at a place of the plan.
@@ -257,17 +241,17 @@ func (e *epoch) settleSplit(place int) {
 	done := true
 	sharesOfSplit := e.sharesOf(e.split(place))
 	for i := range sharesOfSplit {
-		if sh := &sharesOfSplit[i]; sh.lo < sh.hi && !sh.done.get(place-sh.first) {
+		if sh := &sharesOfSplit[i]; sh.lo < sh.hi && !sh.done.Get(place-sh.first) {
 			done = false
 		}
 	}
-	if done == e.done.get(place) {
+	if done == e.done.Get(place) {
 		return
 	}
 	if done {
-		e.done.set(place)
+		e.done.Set(place)
 	} else {
-		e.done.clear(place)
+		e.done.Clear(place)
 	}
 	e.journal.splitChanged(place)
 }
@@ -298,12 +282,12 @@ func (e *epoch) checkToken(t *dataset.Token, rank int) error {
 		return err
 	}
 	own := e.shares[rank].miniBatches
-	has := ofToken(t)
-	if err := e.checkRoom(len(has.within(own.From, own.To))); err != nil {
+	has := numberset.OfToken(t)
+	if err := e.checkRoom(len(has.Within(own.From, own.To))); err != nil {
 		return err
 	}
-	for _, r := range e.resumed.within(own.From, own.To) {
-		if !has.covers(r.From, r.To) {
+	for _, r := range e.resumed.Within(own.From, own.To) {
+		if !has.Covers(r.From, r.To) {
 			return fmt.Errorf("%w: the token lacks mini-batches of [%d, %d), which the job resumed as delivered: "+
 				"submit the job again with this token", ErrArgument, r.From, r.To)
 		}
@@ -313,26 +297,26 @@ func (e *epoch) checkToken(t *dataset.Token, rank int) error {
 
 // checkRoom refuses runs of delivered numbers with which the epoch's unfinished splits would have too many.
 func (e *epoch) checkRoom(runs int) error {
-	if e.runs+runs > MaxRuns {
+	if e.runs+runs > format.MaxRuns {
 		return fmt.Errorf("%w: the delivered mini-batches of epoch %d's unfinished splits are in %d runs, and %d more are "+
 			"beyond the limit of %d: acknowledge mini-batches in the order in which they came", ErrArgument, e.number, e.runs,
-			runs, MaxRuns)
+			runs, format.MaxRuns)
 	}
 	return nil
 }
 
 // deliveredIn appends the delivered numbers of a share's range, including the resumed ones.
-func (e *epoch) deliveredIn(out set, sh *share) set {
+func (e *epoch) deliveredIn(out numberset.Runs, sh *share) numberset.Runs {
 	for p := sh.first; p < sh.last; {
-		if end := sh.first + sh.done.next(p-sh.first, sh.last-sh.first, false); end > p {
+		if end := sh.first + sh.done.Next(p-sh.first, sh.last-sh.first, false); end > p {
 			from, _ := sh.portion(e.split(p))
 			_, to := sh.portion(e.split(end - 1))
-			out = out.appendRun(from, to)
+			out = out.Append(from, to)
 			p = end
 			continue
 		}
 		for _, r := range sh.deliveredOf(e, e.split(p)) {
-			out = out.appendRun(r.From, r.To)
+			out = out.Append(r.From, r.To)
 		}
 		p++
 	}
@@ -357,16 +341,16 @@ func (l *Ledger) RankToken(id string, number uint32) (dataset.Token, error) {
 
 // tokenOf returns the delivered mini-batches of shares that follow each other, and of more, which has resumed fragments
 // behind them.
-func (l *Ledger) tokenOf(e *epoch, shares []share, more set) (dataset.Token, error) {
-	var has set
+func (l *Ledger) tokenOf(e *epoch, shares []share, more numberset.Runs) (dataset.Token, error) {
+	var has numberset.Runs
 	for i := range shares {
 		has = e.deliveredIn(has, &shares[i])
 	}
 	for _, r := range more {
-		has = has.appendRun(r.From, r.To)
+		has = has.Append(r.From, r.To)
 	}
 	whole := e.miniBatchesOf(has)
-	t := whole.token(e.digest, e.number)
+	t := whole.Token(e.digest, e.number)
 	if fragments := e.fragmentsOf(whole); !slices.Equal(fragments, has) {
 		return t, l.breaks(e, deliveredWhole, "of the fragments %v, the whole mini-batches have %v", has, fragments)
 	}
@@ -389,7 +373,7 @@ func (l *Ledger) Token(id string) (dataset.Token, error) {
 	if !j.begun || e == nil {
 		return dataset.Token{}, fmt.Errorf("%w: job %s: no epoch was begun", ErrUnknown, id)
 	}
-	ofNoRank := e.base.within(e.shares[len(e.shares)-1].hi, e.plan.Fragments())
+	ofNoRank := e.base.Within(e.shares[len(e.shares)-1].hi, e.plan.Fragments())
 	t, err := l.tokenOf(e, e.shares, ofNoRank)
 	if err == nil && len(t.Ranges) > dataset.MaxTokenRanges {
 		return dataset.Token{}, fmt.Errorf("%w: job %s: the token would have %d runs, at most %d", ErrArgument, id,

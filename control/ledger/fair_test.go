@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace/millrace/control/ledger/numberset"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -178,8 +179,8 @@ func TestLockstep(t *testing.T) {
 			type consumer struct {
 				session Session
 				leases  []Lease
-				queue   set // fetched numbers
-				has     set
+				queue   numberset.Runs // fetched numbers
+				has     numberset.Runs
 			}
 			all := make([]consumer, ranks)
 			for r := range all {
@@ -196,20 +197,20 @@ func TestLockstep(t *testing.T) {
 					for r := range all {
 						a := &all[r]
 						for i := 0; i < len(a.leases); i++ { // fetch into the queue
-							for _, g := range a.has.gaps(a.leases[i].From, a.leases[i].To) {
-								for n := g.From; n < g.To && a.queue.count(0, 1e9) < queueLimit; n++ {
-									a.queue = a.queue.union(n, n+1)
+							for _, g := range a.has.Gaps(a.leases[i].From, a.leases[i].To) {
+								for n := g.From; n < g.To && a.queue.Count(0, 1e9) < queueLimit; n++ {
+									a.queue = a.queue.Union(n, n+1)
 								}
 							}
 						}
-						blocked := a.queue.count(0, 1e9) >= queueLimit
+						blocked := a.queue.Count(0, 1e9) >= queueLimit
 						progress := Progress{Blocked: blocked}
 						for _, le := range a.leases {
 							here := slices.Clone(a.has)
 							for _, q := range a.queue {
-								here = here.union(q.From, q.To)
+								here = here.Union(q.From, q.To)
 							}
-							if here.covers(le.From, le.To) {
+							if here.Covers(le.From, le.To) {
 								progress.Fetched = append(progress.Fetched, le.ID)
 							} else {
 								progress.Held = append(progress.Held, le.ID)
@@ -244,13 +245,13 @@ func TestLockstep(t *testing.T) {
 				for r := range all { // the step: every rank takes one mini-batch
 					a := &all[r]
 					n := a.queue[0].From
-					a.queue = a.queue.gaps(0, 1<<20).gaps(n+1, 1<<20)
-					a.has = a.has.union(n, n+1)
+					a.queue = a.queue.Gaps(0, 1<<20).Gaps(n+1, 1<<20)
+					a.has = a.has.Union(n, n+1)
 					require.NoError(t, l.Acknowledge("x", a.session, 0, []dataset.Range{{From: n, To: n + 1}}, now))
 				}
 			}
 			for r := range all {
-				assert.Equal(t, uint64(80), all[r].has.count(0, 1e9), "rank %d", r)
+				assert.Equal(t, uint64(80), all[r].has.Count(0, 1e9), "rank %d", r)
 			}
 		})
 	}

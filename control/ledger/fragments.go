@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/millrace/millrace/control/ledger/numberset"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -12,35 +13,25 @@ type amount struct{ fragments, miniBatches uint64 }
 
 // gain counts fragments of a split's portion that became delivered: those of after that are not in before. It returns
 // how many these are.
-func (a *amount) gain(s dataset.Split, before, after set) uint64 {
-	fresh := after.count(s.FirstFragment, s.End()) - before.count(s.FirstFragment, s.End())
+func (a *amount) gain(s dataset.Split, before, after numberset.Runs) uint64 {
+	fresh := after.Count(s.FirstFragment, s.End()) - before.Count(s.FirstFragment, s.End())
 	a.fragments += fresh
 	a.miniBatches += fresh
 	first := s.FirstFragment
-	if s.Before > 0 && after.covers(first, first+1) && !before.covers(first, first+1) {
+	if s.Before > 0 && after.Covers(first, first+1) && !before.Covers(first, first+1) {
 		a.miniBatches-- // It began in a split before this one.
 	}
 	return fresh
 }
 
 // fragmentsOf returns the fragments of mini-batches.
-func (e *epoch) fragmentsOf(miniBatches set) set {
-	return miniBatches.convert(e.plan.FragmentsOf)
+func (e *epoch) fragmentsOf(miniBatches numberset.Runs) numberset.Runs {
+	return miniBatches.Convert(e.plan.FragmentsOf)
 }
 
 // miniBatchesOf returns the mini-batches of which a set has all fragments.
-func (e *epoch) miniBatchesOf(fragments set) set {
-	return fragments.convert(e.plan.MiniBatchesOf)
-}
-
-// convert returns the set of what each run becomes. Runs keep their order.
-func (s set) convert(become func(dataset.Range) dataset.Range) set {
-	out := make(set, 0, len(s))
-	for _, r := range s {
-		to := become(r)
-		out = out.appendRun(to.From, to.To)
-	}
-	return out
+func (e *epoch) miniBatchesOf(fragments numberset.Runs) numberset.Runs {
+	return fragments.Convert(e.plan.MiniBatchesOf)
 }
 
 // EndRestore ends the restore of a job, whose records were all restored. The fragments of one mini-batch can be in the

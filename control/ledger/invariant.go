@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/millrace/millrace/control/ledger/format"
+	"github.com/millrace/millrace/control/ledger/numberset"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -73,15 +75,15 @@ func (l *Ledger) checkLease(le *lease) {
 
 // checkCount checks a token of the shares before it leaves the ledger: it lies in the plan, and has the numbers that
 // were counted one by one. more are the mini-batches of no share.
-func (l *Ledger) checkCount(e *epoch, t dataset.Token, shares []share, more set) error {
-	has, want, end := uint64(0), more.count(0, e.plan.MiniBatches()), uint64(0)
+func (l *Ledger) checkCount(e *epoch, t dataset.Token, shares []share, more numberset.Runs) error {
+	has, want, end := uint64(0), more.Count(0, e.plan.MiniBatches()), uint64(0)
 	for _, r := range t.Acknowledged() {
 		has += r.To - r.From
 		end = r.To
 	}
 	for i := range shares {
 		own := shares[i].miniBatches
-		want += shares[i].delivered.miniBatches + e.resumed.count(own.From, own.To)
+		want += shares[i].delivered.miniBatches + e.resumed.Count(own.From, own.To)
 	}
 	if has != want || end > e.plan.MiniBatches() {
 		return l.breaks(e, tokenIsCounted, "a token has %d numbers below %d of %d, and %d are counted", has, end,
@@ -91,22 +93,22 @@ func (l *Ledger) checkCount(e *epoch, t dataset.Token, shares []share, more set)
 }
 
 // checkRecord reads a record before it is written, and compares it with the state.
-func (l *Ledger) checkRecord(r Record) {
+func (l *Ledger) checkRecord(r format.Record) {
 	j := l.job(r.Job)
 	e := j.epoch(r.Epoch)
-	if r.Data == nil || r.Kind == RanksRecord || e == nil {
+	if r.Data == nil || r.Kind == format.RanksRecord || e == nil {
 		return // A deletion follows from other records, and the ranks' record is a list of numbers.
 	}
-	if r.Kind == MarkRecord {
-		mark, err := decodeMark(r.Data, e.splits)
-		if first := e.done.next(0, e.splits, false); err != nil || mark > first {
+	if r.Kind == format.MarkRecord {
+		mark, err := format.DecodeMark(r.Data, e.splits)
+		if first := e.done.Next(0, e.splits, false); err != nil || mark > first {
 			_ = l.breaks(e, markDelivered, "the mark is %d and split %d is not delivered (%v)", mark, first, err)
 		}
 		return
 	}
-	first := int(r.Chunk) * ChunkSplits
-	size := min(ChunkSplits, e.splits-first)
-	done, parts, err := decodeChunk(r.Data, size)
+	first := int(r.Chunk) * format.ChunkSplits
+	size := min(format.ChunkSplits, e.splits-first)
+	done, parts, err := format.DecodeChunk(r.Data, size)
 	if err == nil {
 		err = e.checkParts(first, parts)
 	}
@@ -117,19 +119,19 @@ func (l *Ledger) checkRecord(r Record) {
 }
 
 // checkRead checks that a chunk's record that was read is part of the state.
-func (l *Ledger) checkRead(e *epoch, chunk int, done bitset, parts []part) error {
-	first := chunk * ChunkSplits
-	for w := range (min(ChunkSplits, e.splits-first) + 63) / 64 {
+func (l *Ledger) checkRead(e *epoch, chunk int, done numberset.Bits, parts []format.Part) error {
+	first := chunk * format.ChunkSplits
+	for w := range (min(format.ChunkSplits, e.splits-first) + 63) / 64 {
 		if lost := done[w] &^ e.done[first/64+w]; lost != 0 {
 			return l.breaks(e, stateHasRecord, "of splits %d and later the bits %#x are lost", first+64*w, lost)
 		}
 	}
 	now := e.partsOf(chunk)
 	for _, p := range parts {
-		i := slices.IndexFunc(now, func(o part) bool { return o.split == p.split })
-		for _, r := range p.runs {
-			if !e.done.get(first+p.split) && (i < 0 || !now[i].runs.covers(r.From, r.To)) {
-				return l.breaks(e, stateHasRecord, "numbers [%d, %d) of split %d are lost", r.From, r.To, first+p.split)
+		i := slices.IndexFunc(now, func(o format.Part) bool { return o.Split == p.Split })
+		for _, r := range p.Runs {
+			if !e.done.Get(first+p.Split) && (i < 0 || !now[i].Runs.Covers(r.From, r.To)) {
+				return l.breaks(e, stateHasRecord, "numbers [%d, %d) of split %d are lost", r.From, r.To, first+p.Split)
 			}
 		}
 	}

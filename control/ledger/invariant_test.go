@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/control/ledger/format"
+	"github.com/millrace/millrace/control/ledger/numberset"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -38,16 +40,17 @@ func TestABrokenInvariantIsNamed(t *testing.T) {
 		},
 		recordIsState: func(_ *Ledger, e *epoch, acknowledge func(from, to uint64)) error {
 			acknowledge(9, 10)
-			e.shares[0].partial[2] = partial{delivered: set{{From: 9, To: 14}}}
+			e.shares[0].partial[2] = partial{delivered: numberset.Runs{{From: 9, To: 14}}}
 			return nil
 		},
 		stateHasRecord: func(l *Ledger, e *epoch, _ func(from, to uint64)) error {
-			return l.checkRead(e, 0, newBitset(ChunkSplits), []part{{2, set{{From: 0, To: 1}}}})
+			lost := format.Part{Split: 2, Runs: numberset.Runs{{From: 0, To: 1}}}
+			return l.checkRead(e, 0, numberset.NewBits(format.ChunkSplits), []format.Part{lost})
 		},
 		deliveredWhole: func(l *Ledger, e *epoch, _ func(from, to uint64)) error {
 			e.plan = across // Fragments 1 and 2 are of mini-batch 1.
 			e.shares[0].first, e.shares[0].last = 0, 1
-			e.shares[0].partial[0] = partial{delivered: set{{From: 0, To: 2}}}
+			e.shares[0].partial[0] = partial{delivered: numberset.Runs{{From: 0, To: 2}}}
 			_, err := l.Token("x")
 			return err
 		},
@@ -91,7 +94,7 @@ func TestLostBitsAreNoticed(t *testing.T) {
 	l := New(Config{Fence: 1})
 	require.NoError(t, l.AddJob(Job{ID: "x"}))
 	require.NoError(t, l.Begin(Epoch{Job: "x", Plan: plan, Partitions: names}, scriptStart))
-	done := newBitset(ChunkSplits)
-	done.set(2)
+	done := numberset.NewBits(format.ChunkSplits)
+	done.Set(2)
 	assert.ErrorContains(t, l.checkRead(l.job("x").epoch(0), 0, done, nil), stateHasRecord)
 }

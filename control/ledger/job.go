@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace/millrace/control/ledger/format"
+	"github.com/millrace/millrace/control/ledger/numberset"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/offload"
 )
@@ -47,7 +49,7 @@ type job struct {
 	activeWorkers int // keys of streams that are workers of reach Any
 	redelivered   uint64
 	dirtyRanks    bool
-	forgotten     []Record // deletions of epochs that all ranks have left
+	forgotten     []format.Record // deletions of epochs that all ranks have left
 	crew
 	// Counts of pieces that were granted on holders, and on workers of reach Any that serve every rank.
 	grantedHeld, grantedShared uint64
@@ -255,11 +257,11 @@ func (l *Ledger) Attach(id string, number uint32, token *dataset.Token, now time
 		for _, o := range j.epochs {
 			switch sh := &o.shares[number]; {
 			case o == e:
-				o.rewind(sh, o.fragmentsOf(ofToken(token)))
+				o.rewind(sh, o.fragmentsOf(numberset.OfToken(token)))
 			case o.number > at:
 				o.rewind(sh, nil)
 			default:
-				o.rewind(sh, set{{From: sh.lo, To: sh.hi}})
+				o.rewind(sh, numberset.Runs{{From: sh.lo, To: sh.hi}})
 			}
 			l.announceComplete(o)
 		}
@@ -269,7 +271,7 @@ func (l *Ledger) Attach(id string, number uint32, token *dataset.Token, now time
 	sh := &e.shares[number]
 	has, err := l.tokenOf(e, e.shares[number:number+1], nil)
 	own := sh.miniBatches
-	return Attached{Session: r.session, Epoch: at, Token: has, Owned: e.resumed.gaps(own.From, own.To)}, err
+	return Attached{Session: r.session, Epoch: at, Token: has, Owned: e.resumed.Gaps(own.From, own.To)}, err
 }
 
 // job finds a job, or returns nil.

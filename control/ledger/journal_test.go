@@ -1,8 +1,9 @@
 package ledger
 
 import (
-	"bytes"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"testing"
 
@@ -10,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace/millrace/control/ledger/format"
+	"github.com/millrace/millrace/control/ledger/numberset"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -90,7 +93,7 @@ func TestStoreIsTheSnapshot(t *testing.T) {
 				require.NoError(t, l.AddJob(j))
 			}
 			require.NoError(t, fresh.Restore(records[0]))
-			require.NoError(t, stored.Restore(Record{Job: j.ID, Kind: RanksRecord, Data: w.store[j.ID+"/ranks"]}))
+			require.NoError(t, stored.Restore(format.Record{Job: j.ID, Kind: format.RanksRecord, Data: w.store[j.ID+"/ranks"]}))
 			require.Equal(t, fresh.Live(j.ID), stored.Live(j.ID))
 			for _, e := range fresh.Live(j.ID) {
 				require.NoError(t, fresh.Begin(w.epochs[j.ID][e], w.now))
@@ -103,7 +106,7 @@ func TestStoreIsTheSnapshot(t *testing.T) {
 			}
 			for key, data := range w.store {
 				if k := key[3:]; key[:2] == j.ID && k != "ranks" {
-					r, err := RecordOf(j.ID, k, data)
+					r, err := format.RecordOf(j.ID, k, data)
 					require.NoError(t, err)
 					require.NoError(t, stored.Restore(r))
 				}
@@ -177,7 +180,7 @@ func TestMarkDeletesWhatItPasses(t *testing.T) {
 	out := l.Flush(100)
 	require.Len(t, out, 2)
 	assert.Equal(t, "e0/mark", out[0].Key())
-	assert.Equal(t, Record{Job: "x", Kind: ChunkRecord, Chunk: 1}, out[1])
+	assert.Equal(t, format.Record{Job: "x", Kind: format.ChunkRecord, Chunk: 1}, out[1])
 }
 
 // TestAnAcknowledgedNumberIsPendingUntilItIsFlushed: an acknowledgement inside a split is a change of the split's
@@ -185,9 +188,9 @@ func TestMarkDeletesWhatItPasses(t *testing.T) {
 // a split that is finished, or that a token has taken back.
 func TestAnAcknowledgedNumberIsPendingUntilItIsFlushed(t *testing.T) {
 	plan, names := testPlan(t, 0, dataset.Options{Batch: 1, SplitBatches: 10}, "a:40")
-	token := set{{From: 12, To: 14}}.token(digestOf("x"), 0)
+	token := numberset.Runs{{From: 12, To: 14}}.Token(digestOf("x"), 0)
 	epoch := Epoch{Job: "x", Digest: digestOf("x"), Plan: plan, Partitions: names, Resume: &token}
-	store := map[string]Record{}
+	store := map[string]format.Record{}
 	lead := func() *Ledger {
 		l := New(Config{Fence: 1})
 		require.NoError(t, l.AddJob(Job{ID: "x", Ranks: 2}))
@@ -244,7 +247,7 @@ func TestAnAcknowledgedNumberIsPendingUntilItIsFlushed(t *testing.T) {
 	acknowledge(a.Session, 0, 20)
 	flush(l, "e0/mark", "e0/c000000")
 	l = lead()
-	back := set{{From: 12, To: 14}}.token(digestOf("x"), 0)
+	back := numberset.Runs{{From: 12, To: 14}}.Token(digestOf("x"), 0)
 	_, err = l.Attach("x", 0, &back, scriptStart)
 	require.NoError(t, err)
 	flush(l, "ranks", "e0/c000000", "e0/mark")
@@ -256,14 +259,14 @@ func TestAnAcknowledgedNumberIsPendingUntilItIsFlushed(t *testing.T) {
 
 // TestRunsAreBounded: acknowledgements and tokens that would make a chunk's record too large for etcd are refused.
 func TestRunsAreBounded(t *testing.T) {
-	plan, names := testPlan(t, 0, dataset.Options{Batch: 1, SplitBatches: 1024}, fmt.Sprintf("a:%d", 2*MaxRuns))
+	plan, names := testPlan(t, 0, dataset.Options{Batch: 1, SplitBatches: 1024}, fmt.Sprintf("a:%d", 2*format.MaxRuns))
 	l := New(Config{Fence: 1})
 	require.NoError(t, l.AddJob(Job{ID: "x"}))
 	require.NoError(t, l.Begin(Epoch{Job: "x", Digest: digestOf("x"), Plan: plan, Partitions: names}, scriptStart))
 	a, err := l.Attach("x", 0, nil, scriptStart)
 	require.NoError(t, err)
 	var runs []dataset.Range
-	for i := range uint64(MaxRuns) {
+	for i := range uint64(format.MaxRuns) {
 		runs = append(runs, dataset.Range{From: 2 * i, To: 2*i + 1})
 	}
 	require.NoError(t, l.Acknowledge("x", a.Session, 0, runs, scriptStart))
@@ -274,15 +277,16 @@ func TestRunsAreBounded(t *testing.T) {
 	for _, r := range l.Flush(100) {
 		assert.Less(t, len(r.Data), 1<<20, r.Key())
 	}
-	token := set{{From: 0, To: 1}, {From: 2, To: 3}}.token(digestOf("x"), 0)
+	token := numberset.Runs{{From: 0, To: 1}, {From: 2, To: 3}}.Token(digestOf("x"), 0)
 	_, err = l.Attach("x", 0, &token, scriptStart)
 	require.ErrorIs(t, err, ErrArgument)
-	none := set(nil).token(digestOf("x"), 0)
+	none := numberset.Runs(nil).Token(digestOf("x"), 0)
 	a, err = l.Attach("x", 0, &none, scriptStart)
 	require.NoError(t, err)
 	require.NoError(t, l.Acknowledge("x", a.Session, 0, more, scriptStart), "the token has taken the runs back")
 }
 
+// TestRecordsRefuse restores records that are not those of the plan. Package format tests bytes that no record has.
 func TestRecordsRefuse(t *testing.T) {
 	plan, names := testPlan(t, 0, dataset.Options{Batch: 1, SplitBatches: 2}, "a:3000")
 	fresh := func() *Ledger {
@@ -291,143 +295,73 @@ func TestRecordsRefuse(t *testing.T) {
 		require.NoError(t, l.Begin(Epoch{Job: "x", Plan: plan, Partitions: names}, scriptStart))
 		return l
 	}
-	ones := newBitset(ChunkSplits)
-	ones.fill(0, ChunkSplits)
-	some := newBitset(ChunkSplits)
-	some.fill(0, 476)
-	full, short := encodeChunk(1, ones, 0, 1024, nil), encodeChunk(1, some, 0, 476, nil)
-	require.NoError(t, fresh().Restore(Record{Job: "x", Kind: ChunkRecord, Data: full}))
-	require.NoError(t, fresh().Restore(Record{Job: "x", Kind: ChunkRecord, Chunk: 1, Data: short}))
-	require.NoError(t, fresh().Restore(Record{Job: "x", Kind: MarkRecord, Data: encodeMark(1, 1500, 1500)}))
-	unfinished := func(parts ...part) []byte { return encodeChunk(1, newBitset(ChunkSplits), 0, 476, parts) }
-	runs := func(numbers ...uint64) (s set) {
-		for i := 0; i < len(numbers); i += 2 {
-			s = append(s, dataset.Range{From: numbers[i], To: numbers[i+1]})
-		}
-		return s
+	chunk := func(number uint32, data []byte) format.Record {
+		return format.Record{Job: "x", Kind: format.ChunkRecord, Chunk: number, Data: data}
 	}
-	one := unfinished(part{3, runs(0, 1)})
-	require.NoError(t, fresh().Restore(Record{Job: "x", Kind: ChunkRecord, Chunk: 1, Data: one}))
-	const notTheirs = "bytes do not describe its unfinished splits"
-	above := bytes.Clone(short)
-	above[len(above)-1] = 0xff
-	above = seal(ChunkRecord, 476, 1, above[headerBytes:])
+	mark := func(mark, splits int) format.Record {
+		return format.Record{Job: "x", Kind: format.MarkRecord, Data: format.EncodeMark(1, mark, splits)}
+	}
+	bits := numberset.NewBits(format.ChunkSplits)
+	bits.Fill(0, format.ChunkSplits)
+	full := format.EncodeChunk(1, bits, 0, 1024, nil)
+	bits = numberset.NewBits(format.ChunkSplits)
+	bits.Fill(0, 476)
+	short := format.EncodeChunk(1, bits, 0, 476, nil)
+	unfinished := func(to uint64) []byte {
+		return format.EncodeChunk(1, numberset.NewBits(format.ChunkSplits), 0, 476,
+			[]format.Part{{Split: 3, Runs: numberset.Runs{{From: 0, To: to}}}})
+	}
+	for _, r := range []format.Record{chunk(0, full), chunk(1, short), chunk(1, unfinished(1)), mark(1500, 1500)} {
+		require.NoError(t, fresh().Restore(r))
+	}
 	for _, c := range []struct {
 		name string
-		r    Record
+		r    format.Record
 		want string
 	}{
-		{"a cut header", Record{Data: full[:15], Kind: ChunkRecord}, "the header alone has 16"},
-		{"a cut body", Record{Data: full[:100], Kind: ChunkRecord}, "changed or cut"},
-		{"a changed bit", Record{Data: append(bytes.Clone(full[:100]), append([]byte{full[100] ^ 1}, full[101:]...)...),
-			Kind: ChunkRecord}, "changed or cut"},
-		{"another kind", Record{Data: encodeMark(1, 0, 1500), Kind: ChunkRecord}, "mark under the key of a chunk"},
-		{"another size", Record{Data: short, Kind: ChunkRecord}, "chunk of 476 splits, the plan has 1024 there"},
-		{"beyond the plan", Record{Data: short, Kind: ChunkRecord, Chunk: 2}, "the plan has 1500 splits"},
-		{"bits above the last", Record{Data: above, Kind: ChunkRecord, Chunk: 1}, "has bits above them"},
-		{"an unfinished split that is delivered", Record{Data: encodeChunk(1, some, 0, 476, []part{{3, runs(0, 1)}}),
-			Kind: ChunkRecord, Chunk: 1}, notTheirs},
-		{"unfinished splits that do not ascend", Record{Data: unfinished(part{3, runs(0, 1)}, part{3, runs(0, 1)}),
-			Kind: ChunkRecord, Chunk: 1}, notTheirs},
-		{"an unfinished split beyond the chunk", Record{Data: unfinished(part{476, runs(0, 1)}),
-			Kind: ChunkRecord, Chunk: 1}, notTheirs},
-		{"an unfinished split without runs", Record{Data: unfinished(part{3, nil}), Kind: ChunkRecord, Chunk: 1},
-			notTheirs},
-		{"runs that touch", Record{Data: unfinished(part{3, runs(0, 1, 1, 2)}), Kind: ChunkRecord, Chunk: 1}, notTheirs},
-		{"runs that descend", Record{Data: unfinished(part{3, runs(1, 2, 0, 1)}), Kind: ChunkRecord, Chunk: 1}, notTheirs},
-		{"an empty run", Record{Data: unfinished(part{3, runs(1, 1)}), Kind: ChunkRecord, Chunk: 1}, notTheirs},
-		{"a cut run", Record{Data: seal(ChunkRecord, 476, 1, one[headerBytes:len(one)-1]), Kind: ChunkRecord, Chunk: 1},
-			notTheirs},
-		{"a number in more bytes than it needs", Record{Data: seal(ChunkRecord, 476, 1,
-			append(bytes.Clone(one[headerBytes:len(one)-1]), 0x81, 0)), Kind: ChunkRecord, Chunk: 1}, notTheirs},
-		{"a run beyond its split", Record{Data: unfinished(part{3, runs(0, 3)}), Kind: ChunkRecord, Chunk: 1},
+		{"a cut body", chunk(0, full[:100]), "changed or cut"},
+		{"another size", chunk(0, short), "chunk of 476 splits, the plan has 1024 there"},
+		{"beyond the plan", chunk(2, short), "the plan has 1500 splits"},
+		{"a run beyond its split", chunk(1, unfinished(3)),
 			"numbers [0, 3) of split 1027, which is unfinished and owes 2"},
-		{"a whole split as an unfinished one", Record{Data: unfinished(part{3, runs(0, 2)}), Kind: ChunkRecord, Chunk: 1},
+		{"a whole split as an unfinished one", chunk(1, unfinished(2)),
 			"numbers [0, 2) of split 1027, which is unfinished and owes 2"},
-		{"a mark of another plan", Record{Data: encodeMark(1, 10, 1400), Kind: MarkRecord},
-			"mark 10 of 1400 splits, the plan has 1500"},
-		{"a mark beyond", Record{Data: encodeMark(1, 1501, 1500), Kind: MarkRecord}, "mark 1501 of 1500"},
-		{"a later version", Record{Data: later(encodeMark(1, 10, 1500)), Kind: MarkRecord},
-			"version 3, this build reads 2"},
-		{"ranks after an epoch", Record{Data: encodeRanks(1, make([]rankEntry, 2)), Kind: RanksRecord},
-			"1 epochs begun"},
+		{"a mark of another plan", mark(10, 1400), "mark 10 of 1400 splits, the plan has 1500"},
+		{"a mark beyond", mark(1501, 1500), "mark 1501 of 1500"},
+		{"ranks after an epoch", format.Record{Job: "x", Kind: format.RanksRecord,
+			Data: format.EncodeRanks(1, make([]format.Rank, 2))}, "1 epochs begun"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.r.Job = "x"
 			l := fresh()
 			err := l.Restore(c.r)
-			require.ErrorIs(t, err, ErrRecord)
+			require.ErrorIs(t, err, format.ErrRecord)
 			assert.ErrorContains(t, err, c.want)
 			require.NoError(t, l.verify())
 		})
 	}
-	assert.ErrorIs(t, fresh().Restore(Record{Job: "y", Kind: MarkRecord}), ErrUnknown)
+	assert.ErrorIs(t, fresh().Restore(format.Record{Job: "y", Kind: format.MarkRecord}), ErrUnknown)
 	assert.ErrorIs(t, fresh().EndRestore("y"), ErrUnknown)
-}
-
-// TestPartsHaveAsManyNumbersAsASplitHasFragments reads a chunk whose split has numbers up to the limit, and beyond.
-func TestPartsHaveAsManyNumbersAsASplitHasFragments(t *testing.T) {
-	for _, run := range []dataset.Range{
-		{From: 0, To: dataset.MaxSplitFragments}, {From: dataset.MaxSplitFragments - 1, To: dataset.MaxSplitFragments},
-	} {
-		parts := []part{{0, set{run}}}
-		_, got, err := decodeChunk(encodeChunk(1, newBitset(ChunkSplits), 0, 1, parts), 1)
-		require.NoError(t, err)
-		assert.Equal(t, parts, got)
-		for _, beyond := range []dataset.Range{{From: run.From, To: run.To + 1}, {From: run.To, To: run.To + 1}} {
-			parts := []part{{0, set{beyond}}}
-			_, _, err = decodeChunk(encodeChunk(1, newBitset(ChunkSplits), 0, 1, parts), 1)
-			require.ErrorIs(t, err, ErrRecord, "%v", beyond)
-		}
-	}
-}
-
-func later(b []byte) []byte {
-	b = bytes.Clone(b)
-	b[0] = RecordVersion + 1
-	return seal2(b)
-}
-
-// seal2 writes a record's checksum again.
-func seal2(b []byte) []byte {
-	sum := checksum(b)
-	b[12], b[13], b[14], b[15] = byte(sum), byte(sum>>8), byte(sum>>16), byte(sum>>24)
-	return b
-}
-
-func TestKeys(t *testing.T) {
-	for _, r := range []Record{
-		{Job: "x", Kind: RanksRecord}, {Job: "x", Kind: MarkRecord, Epoch: 12}, {Job: "x", Kind: ChunkRecord, Epoch: 3,
-			Chunk: 0xabcdef}, {Job: "x", Kind: ChunkRecord, Chunk: 0x1fffff},
-	} {
-		got, err := RecordOf("x", r.Key(), nil)
-		require.NoError(t, err)
-		assert.Equal(t, r, got)
-	}
-	for _, key := range []string{"", "rank", "e/mark", "e1", "e1/", "e01/mark", "e1/c1", "e1/c00000g", "e1/c-00001",
-		"e-1/mark", "e1/c100000000", "e1/mark/"} {
-		_, err := RecordOf("x", key, nil)
-		assert.ErrorIs(t, err, ErrRecord, key)
-	}
 }
 
 // FuzzRestore: the ledger applies any stored bytes completely or refuses them, and stays valid.
 func FuzzRestore(f *testing.F) {
-	ones := newBitset(ChunkSplits)
-	ones.fill(3, 900)
-	f.Add("ranks", encodeRanks(3, []rankEntry{{1, 2, 0}, {1, 3, 1}}))
-	f.Add("e0/mark", encodeMark(3, 77, 1500))
-	f.Add("e0/c000000", encodeChunk(3, ones, 0, 1024, nil))
-	f.Add("e0/c000001", encodeChunk(3, ones, 0, 476, nil))
-	one := set{{From: 1, To: 2}}
-	f.Add("e0/c000000", encodeChunk(3, ones, 0, 1024, []part{{0, one}, {2, set{{From: 0, To: 1}}}, {1000, one}}))
+	ones := numberset.NewBits(format.ChunkSplits)
+	ones.Fill(3, 900)
+	f.Add("ranks", format.EncodeRanks(3, []format.Rank{{Fence: 1, Generation: 2}, {Fence: 1, Generation: 3, Epoch: 1}}))
+	f.Add("e0/mark", format.EncodeMark(3, 77, 1500))
+	f.Add("e0/c000000", format.EncodeChunk(3, ones, 0, 1024, nil))
+	f.Add("e0/c000001", format.EncodeChunk(3, ones, 0, 476, nil))
+	one := numberset.Runs{{From: 1, To: 2}}
+	f.Add("e0/c000000", format.EncodeChunk(3, ones, 0, 1024, []format.Part{
+		{Split: 0, Runs: one}, {Split: 2, Runs: numberset.Runs{{From: 0, To: 1}}}, {Split: 1000, Runs: one},
+	}))
 	f.Add("e1/mark", []byte{})
 	plan, names := testPlan(f, 0, dataset.Options{Batch: 1, SplitBatches: 2}, "a:3000")
 	epochs := []Epoch{{Job: "x", Plan: plan, Partitions: names}, threeChunks(f)}
 	f.Fuzz(func(t *testing.T, key string, data []byte) {
-		r, err := RecordOf("x", key, data)
+		r, err := format.RecordOf("x", key, data)
 		if err != nil {
-			require.ErrorIs(t, err, ErrRecord)
+			require.ErrorIs(t, err, format.ErrRecord)
 			return
 		}
 		for _, sealed := range [][]byte{data, resealed(r.Kind, data)} {
@@ -440,21 +374,21 @@ func FuzzRestore(f *testing.F) {
 }
 
 // restoreAlone restores one record of any bytes in an epoch.
-func restoreAlone(t *testing.T, r Record, epoch Epoch) {
+func restoreAlone(t *testing.T, r format.Record, epoch Epoch) {
 	l := New(Config{})
 	require.NoError(t, l.AddJob(Job{ID: "x", Ranks: 2}))
-	if r.Kind != RanksRecord {
+	if r.Kind != format.RanksRecord {
 		require.NoError(t, l.Begin(epoch, scriptStart))
 	}
 	err := l.Restore(r)
 	if err != nil {
-		require.ErrorIs(t, err, ErrRecord)
-	} else if r.Kind == ChunkRecord && r.Epoch == 0 { // one state has one record
+		require.ErrorIs(t, err, format.ErrRecord)
+	} else if r.Kind == format.ChunkRecord && r.Epoch == 0 { // one state has one record
 		if now := l.job("x").epoch(0).chunkData(int(r.Chunk), 0); now != nil {
-			require.Equal(t, now[headerBytes:], r.Data[headerBytes:])
+			require.Equal(t, now[format.HeaderBytes:], r.Data[format.HeaderBytes:])
 		}
 	}
-	if r.Kind == RanksRecord {
+	if r.Kind == format.RanksRecord {
 		require.NoError(t, l.Begin(epoch, scriptStart))
 	}
 	require.NoError(t, l.EndRestore("x"))
@@ -462,23 +396,26 @@ func restoreAlone(t *testing.T, r Record, epoch Epoch) {
 }
 
 // resealed gives foreign bytes a valid header, so that the ledger reads the bytes behind the header.
-func resealed(k Kind, data []byte) []byte {
-	b := slices.Concat(make([]byte, headerBytes), data)
-	b[0], b[1] = RecordVersion, byte(k)
+func resealed(k format.Kind, data []byte) []byte {
+	const rankBytes, markBytes = 24, 16
+	b := slices.Concat(make([]byte, format.HeaderBytes), data)
+	b[0], b[1] = format.RecordVersion, byte(k)
 	n := 0
 	switch k {
-	case RanksRecord:
+	case format.RanksRecord:
 		n = len(data) / rankBytes
-	case MarkRecord:
+	case format.MarkRecord:
 		n = len(data) / markBytes
-	case ChunkRecord:
-		n = min(8*len(data), ChunkSplits)
-		if len(data) < ChunkSplits/8 {
+	case format.ChunkRecord:
+		n = min(8*len(data), format.ChunkSplits)
+		if len(data) < format.ChunkSplits/8 {
 			n = 476 // the second chunk of the plan, with parts
 		}
 	}
-	b[2], b[3] = byte(n), byte(n>>8)
-	return seal2(b)
+	binary.LittleEndian.PutUint16(b[2:], uint16(n))
+	table := crc32.MakeTable(crc32.Castagnoli)
+	binary.LittleEndian.PutUint32(b[12:], crc32.Update(crc32.Checksum(b[:12], table), table, data))
+	return b
 }
 
 // leasesOf lists a job's leases, by rank and number. It is empty for an unknown job.
@@ -537,7 +474,7 @@ func TestAnEpochThatBeginsAgainIsWrittenAfterItsDeletion(t *testing.T) {
 func TestARankThatGoesBackTakesNoOtherRankBack(t *testing.T) {
 	plan, names := testPlan(t, 0, dataset.Options{Batch: 1, SplitBatches: 1}, "a:6000")
 	for transactions := range 9 {
-		store := map[string]Record{}
+		store := map[string]format.Record{}
 		lead := func() *Ledger {
 			l := New(Config{Fence: 1})
 			require.NoError(t, l.AddJob(Job{ID: "x", Ranks: 2}))
@@ -571,7 +508,7 @@ func TestARankThatGoesBackTakesNoOtherRankBack(t *testing.T) {
 		for flush(l) {
 		}
 		require.Len(t, store, 3, "the ranks, the mark, and the chunk in which it is")
-		none := set(nil).token(digestOf("x"), 0)
+		none := numberset.Runs(nil).Token(digestOf("x"), 0)
 		_, err := l.Attach("x", 0, &none, scriptStart)
 		require.NoError(t, err)
 		for range transactions {

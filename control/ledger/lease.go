@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace/millrace/control/ledger/numberset"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -107,7 +108,7 @@ func (l *Ledger) startLease(le *lease) {
 	}
 	s := le.epoch.split(le.Split)
 	sh := &le.epoch.shares[r.number]
-	sh.taken.set(le.Split - sh.first)
+	sh.taken.Set(le.Split - sh.first)
 	sh.updateReturned(le.epoch, s)
 }
 
@@ -133,7 +134,7 @@ func (l *Ledger) countStream(le *lease, n int) {
 func (l *Ledger) reclaim(le *lease) {
 	e, sh := le.epoch, &le.epoch.shares[le.rank.number]
 	s := e.split(le.Split)
-	for _, r := range sh.deliveredOf(e, s).gaps(le.From, le.To) {
+	for _, r := range sh.deliveredOf(e, s).Gaps(le.From, le.To) {
 		e.left[s.Partition] += e.rowsOf(s, r.From, r.To)
 	}
 	l.transition(le, onReturned)
@@ -268,7 +269,7 @@ func (l *Ledger) adoptLease(j *job, r *rank, a Lease, now time.Time) bool {
 	if a.From < from || a.To > to || len(r.leasesWithin(e, a.From, a.To)) > 0 {
 		return false
 	}
-	missing := sh.deliveredOf(e, s).gaps(a.From, a.To)
+	missing := sh.deliveredOf(e, s).Gaps(a.From, a.To)
 	if len(missing) == 0 {
 		return false
 	}
@@ -325,8 +326,8 @@ func (l *Ledger) Acknowledge(id string, s Session, epoch uint64, runs []dataset.
 	numbers, fresh := e.fragmentsOf(dataset.UnionRanges(sorted, nil)), uint64(0)
 	for len(numbers) > 0 {
 		s := e.split(e.placeFor(r, numbers[0].From))
-		var here set
-		here, numbers = numbers.cut(s.End())
+		var here numberset.Runs
+		here, numbers = numbers.Cut(s.End())
 		fresh += l.deliver(e, sh, s, here)
 	}
 	if fresh == 0 {

@@ -12,7 +12,6 @@ var (
 	ErrUnknown  = errors.New("ledger: unknown")
 	ErrSession  = errors.New("ledger: the session was fenced off: attach again")
 	ErrArgument = errors.New("ledger: argument")
-	ErrRecord   = errors.New("ledger: record")
 )
 
 // Defaults of Config.

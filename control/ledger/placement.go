@@ -128,11 +128,11 @@ func (e *epoch) countRowsLeft(left []int64) {
 	for i := range e.shares {
 		sh := &e.shares[i]
 		for p := sh.first; p < sh.last; p++ {
-			if p = sh.first + sh.done.next(p-sh.first, sh.last-sh.first, false); p == sh.last {
+			if p = sh.first + sh.done.Next(p-sh.first, sh.last-sh.first, false); p == sh.last {
 				break
 			}
 			s := e.split(p)
-			if from, to := sh.portion(s); !sh.taken.get(p-sh.first) && len(e.base) == 0 {
+			if from, to := sh.portion(s); !sh.taken.Get(p-sh.first) && len(e.base) == 0 {
 				left[s.Partition] += e.rowsOf(s, from, to)
 				continue
 			}
@@ -189,7 +189,7 @@ func (e *epoch) nextSplitOn(sh *share, i int) (place int, ok bool) {
 		at = sort.Search(len(list), func(k int) bool { return int(list[k]) >= sh.first })
 	}
 	for at < len(list) && int(list[at]) < sh.last {
-		if p := int(list[at]); !sh.taken.get(p - sh.first) {
+		if p := int(list[at]); !sh.taken.Get(p - sh.first) {
 			sh.next[i] = int32(at)
 			return p, true
 		}
@@ -202,7 +202,7 @@ func (e *epoch) nextSplitOn(sh *share, i int) (place int, ok bool) {
 // nextSplit returns the first split of a share that has pending numbers.
 func (e *epoch) nextSplit(sh *share) (place int, ok bool) {
 	if sh.cursor < sh.last {
-		sh.cursor = sh.first + sh.taken.next(sh.cursor-sh.first, sh.last-sh.first, false)
+		sh.cursor = sh.first + sh.taken.Next(sh.cursor-sh.first, sh.last-sh.first, false)
 	}
 	if len(sh.returned) > 0 && sh.returned[0] < sh.cursor {
 		return sh.returned[0], true

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"sort"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/control/ledger/format"
+	"github.com/millrace/millrace/control/ledger/numberset"
 	"github.com/millrace/millrace/internal/goldenfile"
 	"github.com/millrace/millrace/sdk/dataset"
 )
@@ -52,7 +55,7 @@ func (s *scripted) restart(fence uint64, window time.Duration) string {
 	for _, j := range s.jobs {
 		require.NoError(s.t, s.l.AddJob(j))
 		if ranks, ok := s.store[j.ID+"/ranks"]; ok {
-			require.NoError(s.t, s.l.Restore(Record{Job: j.ID, Kind: RanksRecord, Data: ranks}))
+			require.NoError(s.t, s.l.Restore(format.Record{Job: j.ID, Kind: format.RanksRecord, Data: ranks}))
 		}
 		for _, n := range s.l.Live(j.ID) {
 			for _, e := range s.epochs {
@@ -72,7 +75,7 @@ func (s *scripted) restart(fence uint64, window time.Duration) string {
 		if key == "ranks" {
 			continue
 		}
-		r, err := RecordOf(job, key, s.store[k])
+		r, err := format.RecordOf(job, key, s.store[k])
 		require.NoError(s.t, err)
 		require.NoError(s.t, s.l.Restore(r))
 	}
@@ -136,7 +139,7 @@ func (s *scripted) token(job, w string) *dataset.Token {
 		return nil
 	}
 	epoch, runs, _ := strings.Cut(w, ":")
-	t := set(s.runs(runs)).token(digestOf(job), uint64(s.atoi(epoch)))
+	t := numberset.Runs(s.runs(runs)).Token(digestOf(job), uint64(s.atoi(epoch)))
 	return &t
 }
 
@@ -170,7 +173,9 @@ func showRuns(runs []dataset.Range) string {
 	return strings.Join(b, ",")
 }
 
-func showToken(t dataset.Token) string { return fmt.Sprintf("%d:%s", t.Epoch, showRuns(ofToken(&t))) }
+func showToken(t dataset.Token) string {
+	return fmt.Sprintf("%d:%s", t.Epoch, showRuns(numberset.OfToken(&t)))
+}
 
 // testPlan makes a plan of partitions NAME=ROWS.
 func testPlan(t testing.TB, epoch uint64, o dataset.Options, partitions ...string) (*dataset.Plan, []string) {
@@ -320,7 +325,7 @@ func (s *scripted) rankCommand(w []string) string {
 		}
 		s.sessions[who] = a.Session
 		return fmt.Sprintf("epoch %d owns %s has %s\n", a.Epoch, showRuns(a.Owned),
-			showRuns(ofToken(&a.Token))) + s.effects(nil)
+			showRuns(numberset.OfToken(&a.Token))) + s.effects(nil)
 	case "want":
 		return s.effects(s.l.Want(job, session, uint64(s.atoi(w[3])), s.atoi(w[4]), s.now))
 	case "hold":
@@ -407,27 +412,26 @@ func (s *scripted) flush(most int) string {
 				continue
 			}
 			s.store[key] = bytes.Clone(r.Data)
-			n, body, err := unseal(r.Kind, r.Data)
-			require.NoError(s.t, err)
+			n, body := int(binary.LittleEndian.Uint16(r.Data[2:])), r.Data[format.HeaderBytes:]
 			switch r.Kind {
-			case RanksRecord:
-				ranks, _ := decodeRanks(r.Data)
+			case format.RanksRecord:
+				ranks, _ := format.DecodeRanks(r.Data)
 				fmt.Fprintf(&b, "put %s", key)
 				for _, k := range ranks {
-					fmt.Fprintf(&b, " {session %d.%d epoch %d}", k.fence, k.seq, k.epoch)
+					fmt.Fprintf(&b, " {session %d.%d epoch %d}", k.Fence, k.Generation, k.Epoch)
 				}
 				b.WriteString("\n")
-			case MarkRecord:
+			case format.MarkRecord:
 				fmt.Fprintf(&b, "put %s %d\n", key, body[0])
-			case ChunkRecord:
+			case format.ChunkRecord:
 				fmt.Fprintf(&b, "put %s %d splits", key, n)
 				for _, o := range body[:(n+7)/8] {
 					fmt.Fprintf(&b, " %08b", o)
 				}
-				_, parts, err := decodeChunk(r.Data, n)
+				_, parts, err := format.DecodeChunk(r.Data, n)
 				require.NoError(s.t, err)
 				for _, p := range parts {
-					fmt.Fprintf(&b, " split %d has %s", p.split, showRuns(p.runs))
+					fmt.Fprintf(&b, " split %d has %s", p.Split, showRuns(p.Runs))
 				}
 				b.WriteString("\n")
 			}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/millrace/millrace/control/ledger/numberset"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -14,10 +15,10 @@ type share struct {
 	miniBatches dataset.Range // all their fragments are [lo, hi)
 	lo, hi      uint64
 	first, last int
-	owned       amount // what was not resumed
-	delivered   amount // what is delivered of owned
-	taken       bitset // by place-first: the split was granted before, or is delivered; otherwise it is fresh
-	done        bitset // by place-first: every owned number of the split is delivered
+	owned       amount         // what was not resumed
+	delivered   amount         // what is delivered of owned
+	taken       numberset.Bits // by place-first: the split was granted before, or is delivered; otherwise it is fresh
+	done        numberset.Bits // by place-first: every owned number of the split is delivered
 
 	// Of splits that are taken and not done:
 	partial  map[int]partial
@@ -32,7 +33,7 @@ type share struct {
 
 // partial is what is delivered of a split's portion that is not done: some owed numbers, and the resumed ones.
 type partial struct {
-	delivered set
+	delivered numberset.Runs
 	runs      int // runs counts the runs of owedRuns.
 }
 
@@ -43,13 +44,13 @@ func (e *epoch) prepareShare(sh *share) {
 		sh.last = e.placeOf(sh.hi-1) + 1
 	}
 	n := sh.last - sh.first
-	sh.taken, sh.done = newBitset(n), newBitset(n)
+	sh.taken, sh.done = numberset.NewBits(n), numberset.NewBits(n)
 	sh.reset()
 	if len(e.base) > 0 {
 		for p := sh.first; p < sh.last; p++ {
-			if from, to := sh.portion(e.split(p)); e.base.covers(from, to) {
-				sh.taken.set(p - sh.first)
-				sh.done.set(p - sh.first)
+			if from, to := sh.portion(e.split(p)); e.base.Covers(from, to) {
+				sh.taken.Set(p - sh.first)
+				sh.done.Set(p - sh.first)
 			}
 		}
 	}
@@ -73,12 +74,12 @@ func (sh *share) restart() {
 func (e *epoch) restorePart(sh *share, s dataset.Split) {
 	from, to := sh.portion(s)
 	at := s.Position - sh.first
-	if from == to || sh.done.get(at) {
+	if from == to || sh.done.Get(at) {
 		return
 	}
-	sh.delivered.gain(s, sh.deliveredOf(e, s), set{{From: from, To: to}})
-	sh.taken.set(at)
-	sh.done.set(at)
+	sh.delivered.gain(s, sh.deliveredOf(e, s), numberset.Runs{{From: from, To: to}})
+	sh.taken.Set(at)
+	sh.done.Set(at)
 	if len(sh.partial) > 0 {
 		e.keepPartial(sh, s, nil)
 		sh.updateReturned(e, s)
@@ -88,7 +89,7 @@ func (e *epoch) restorePart(sh *share, s dataset.Split) {
 
 // keepPartial notes the delivered numbers of a split's portion, including the resumed ones, or nil if they are all
 // delivered or none is. The chunk's record changes with them.
-func (e *epoch) keepPartial(sh *share, s dataset.Split, have set) {
+func (e *epoch) keepPartial(sh *share, s dataset.Split, have numberset.Runs) {
 	e.runs -= sh.partial[s.Position].runs
 	delete(sh.partial, s.Position)
 	if have != nil {
@@ -112,10 +113,10 @@ func (sh *share) portion(s dataset.Split) (from, to uint64) {
 
 // deliveredOf returns the delivered numbers of a split's portion, including the resumed ones. Do not change the
 // result.
-func (sh *share) deliveredOf(e *epoch, s dataset.Split) set {
+func (sh *share) deliveredOf(e *epoch, s dataset.Split) numberset.Runs {
 	from, to := sh.portion(s)
-	if sh.done.get(s.Position - sh.first) {
-		return set(nil).appendRun(from, to)
+	if sh.done.Get(s.Position - sh.first) {
+		return numberset.Runs(nil).Append(from, to)
 	}
 	if have, ok := sh.partial[s.Position]; ok {
 		return have.delivered
@@ -123,20 +124,20 @@ func (sh *share) deliveredOf(e *epoch, s dataset.Split) set {
 	if len(e.base) == 0 {
 		return nil
 	}
-	return e.base.within(from, to)
+	return e.base.Within(from, to)
 }
 
 // pendingOf returns the numbers of a split's portion that are neither delivered nor leased.
-func (sh *share) pendingOf(e *epoch, s dataset.Split) set {
+func (sh *share) pendingOf(e *epoch, s dataset.Split) numberset.Runs {
 	from, to := sh.portion(s)
 	have := sh.deliveredOf(e, s)
 	if out := sh.rank.leasesWithin(e, from, to); len(out) > 0 {
 		have = slices.Clone(have)
 		for _, le := range out {
-			have = have.union(max(le.From, from), min(le.To, to))
+			have = have.Union(max(le.From, from), min(le.To, to))
 		}
 	}
-	return have.gaps(from, to)
+	return have.Gaps(from, to)
 }
 
 // leasesWithin returns the rank's leases that overlap [from, to) of an epoch.
@@ -156,7 +157,7 @@ func (r *rank) leasesWithin(e *epoch, from, to uint64) []*lease {
 // otherwise.
 func (sh *share) updateReturned(e *epoch, s dataset.Split) {
 	i, there := slices.BinarySearch(sh.returned, s.Position)
-	should := sh.taken.get(s.Position-sh.first) && !sh.done.get(s.Position-sh.first) && len(sh.pendingOf(e, s)) > 0
+	should := sh.taken.Get(s.Position-sh.first) && !sh.done.Get(s.Position-sh.first) && len(sh.pendingOf(e, s)) > 0
 	switch {
 	case should && !there:
 		sh.returned = slices.Insert(sh.returned, i, s.Position)
@@ -166,14 +167,14 @@ func (sh *share) updateReturned(e *epoch, s dataset.Split) {
 }
 
 // deliver makes numbers of a split's portion delivered. It returns the count of numbers that were not delivered before.
-func (l *Ledger) deliver(e *epoch, sh *share, s dataset.Split, numbers set) uint64 {
+func (l *Ledger) deliver(e *epoch, sh *share, s dataset.Split, numbers numberset.Runs) uint64 {
 	at := s.Position - sh.first
-	if sh.done.get(at) {
+	if sh.done.Get(at) {
 		return 0
 	}
 	from, to := sh.portion(s)
 	before := sh.deliveredOf(e, s)
-	have := set(dataset.UnionRanges(before, numbers))
+	have := numberset.Runs(dataset.UnionRanges(before, numbers))
 	fresh := sh.delivered.gain(s, before, have)
 	if fresh == 0 {
 		return 0
@@ -181,9 +182,9 @@ func (l *Ledger) deliver(e *epoch, sh *share, s dataset.Split, numbers set) uint
 	for _, r := range dataset.IntersectRanges(sh.pendingOf(e, s), numbers) {
 		e.left[s.Partition] -= e.rowsOf(s, r.From, r.To)
 	}
-	sh.taken.set(at)
-	if have.covers(from, to) {
-		sh.done.set(at)
+	sh.taken.Set(at)
+	if have.Covers(from, to) {
+		sh.done.Set(at)
 		delete(sh.again, s.Position)
 		e.keepPartial(sh, s, nil)
 		e.settleSplit(s.Position)
@@ -191,7 +192,7 @@ func (l *Ledger) deliver(e *epoch, sh *share, s dataset.Split, numbers set) uint
 		e.keepPartial(sh, s, have)
 	}
 	for _, le := range slices.Clone(sh.rank.leasesWithin(e, numbers[0].From, numbers[len(numbers)-1].To)) {
-		if have.covers(le.From, le.To) {
+		if have.Covers(le.From, le.To) {
 			l.transition(le, onDelivered)
 		}
 	}
@@ -201,7 +202,7 @@ func (l *Ledger) deliver(e *epoch, sh *share, s dataset.Split, numbers set) uint
 }
 
 // rewind sets which numbers of a share are delivered, forward or back. The rank has no lease of the share then.
-func (e *epoch) rewind(sh *share, has set) {
+func (e *epoch) rewind(sh *share, has numberset.Runs) {
 	before := sh.partial
 	for _, have := range before {
 		e.runs -= have.runs
@@ -211,31 +212,31 @@ func (e *epoch) rewind(sh *share, has set) {
 		at := p - sh.first
 		s := e.split(p)
 		from, to := sh.portion(s)
-		have := has.within(from, to)
-		var resumed set
+		have := has.Within(from, to)
+		var resumed numberset.Runs
 		if len(e.base) > 0 {
-			resumed = e.base.within(from, to)
+			resumed = e.base.Within(from, to)
 			have = dataset.UnionRanges(have, resumed)
 		}
 		got := sh.delivered.gain(s, resumed, have)
-		wasDone := sh.done.get(at)
-		switch done := have.covers(from, to); {
+		wasDone := sh.done.Get(at)
+		switch done := have.Covers(from, to); {
 		case done:
-			sh.taken.set(at)
-			sh.done.set(at)
+			sh.taken.Set(at)
+			sh.done.Set(at)
 		case got > 0:
-			sh.taken.set(at)
-			sh.done.clear(at)
+			sh.taken.Set(at)
+			sh.done.Clear(at)
 			e.keepPartial(sh, s, have)
 			sh.returned = append(sh.returned, p)
 		default:
-			sh.taken.clear(at)
-			sh.done.clear(at)
+			sh.taken.Clear(at)
+			sh.done.Clear(at)
 		}
-		if wasDone != sh.done.get(at) {
+		if wasDone != sh.done.Get(at) {
 			e.settleSplit(p)
 		}
-		if _, was := before[p]; was || wasDone != sh.done.get(at) {
+		if _, was := before[p]; was || wasDone != sh.done.Get(at) {
 			e.journal.chunkChanged(p)
 		}
 	}

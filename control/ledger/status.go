@@ -156,7 +156,7 @@ func (l *Ledger) rankStatus(j *job, r *rank, now time.Time) RankStatus {
 	var leased amount
 	for _, le := range r.leases {
 		s := e.split(le.Split)
-		leased.gain(s, nil, sh.deliveredOf(e, s).gaps(le.From, le.To))
+		leased.gain(s, nil, sh.deliveredOf(e, s).Gaps(le.From, le.To))
 	}
 	st.Leased = leased.miniBatches
 	st.Out = sh.delivered.fragments+leased.fragments == sh.owned.fragments

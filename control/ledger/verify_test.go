@@ -3,6 +3,8 @@ package ledger
 import (
 	"fmt"
 	"slices"
+
+	"github.com/millrace/millrace/control/ledger/numberset"
 )
 
 // verify checks the invariants that hold after every event.
@@ -21,7 +23,7 @@ func (l *Ledger) verify() error {
 		if !le.Fetched {
 			busy[le.drive]++
 		}
-		if le.epoch.shares[le.rank.number].deliveredOf(le.epoch, le.epoch.split(le.Split)).covers(le.From, le.To) {
+		if le.epoch.shares[le.rank.number].deliveredOf(le.epoch, le.epoch.split(le.Split)).Covers(le.From, le.To) {
 			return fmt.Errorf("lease %s is out and all delivered", showID(id))
 		}
 	}
@@ -59,7 +61,7 @@ func (e *epoch) countRowsDelivered() (rows int64) {
 		for p := sh.first; p < sh.last; p++ {
 			s := e.split(p)
 			for _, delivered := range sh.deliveredOf(e, s) {
-				for _, own := range e.base.gaps(delivered.From, delivered.To) {
+				for _, own := range e.base.Gaps(delivered.From, delivered.To) {
 					rows += e.rowsOf(s, own.From, own.To)
 				}
 			}
@@ -88,20 +90,20 @@ func (e *epoch) verify() error {
 		for p := sh.first; p < sh.last; p++ {
 			s := e.split(p)
 			from, to := sh.portion(s)
-			resumed := e.base.within(from, to)
-			owned.gain(s, resumed, set(nil).appendRun(from, to))
+			resumed := e.base.Within(from, to)
+			owned.gain(s, resumed, numberset.Runs(nil).Append(from, to))
 			delivered.gain(s, resumed, sh.deliveredOf(e, s))
 			pending := len(sh.pendingOf(e, s)) > 0
 			at := p - sh.first
-			if sh.done.get(at) && !sh.taken.get(at) {
+			if sh.done.Get(at) && !sh.taken.Get(at) {
 				return fmt.Errorf("rank %d: split %d is done and fresh", i, p)
 			}
-			if want := sh.taken.get(at) && pending; want != slices.Contains(sh.returned, p) {
-				return fmt.Errorf("rank %d: split %d: taken %v, pending %v, returned %v", i, p, sh.taken.get(at),
+			if want := sh.taken.Get(at) && pending; want != slices.Contains(sh.returned, p) {
+				return fmt.Errorf("rank %d: split %d: taken %v, pending %v, returned %v", i, p, sh.taken.Get(at),
 					pending, !want)
 			}
-			if sh.done.get(at) != sh.deliveredOf(e, s).covers(from, to) {
-				return fmt.Errorf("rank %d: split %d: done %v, has %v of [%d,%d)", i, p, sh.done.get(at),
+			if sh.done.Get(at) != sh.deliveredOf(e, s).Covers(from, to) {
+				return fmt.Errorf("rank %d: split %d: done %v, has %v of [%d,%d)", i, p, sh.done.Get(at),
 					sh.deliveredOf(e, s),
 					from, to)
 			}
@@ -124,12 +126,12 @@ func (e *epoch) verify() error {
 	for p := range e.splits {
 		done := true
 		for i := range e.shares {
-			if sh := &e.shares[i]; p >= sh.first && p < sh.last && !sh.done.get(p-sh.first) {
+			if sh := &e.shares[i]; p >= sh.first && p < sh.last && !sh.done.Get(p-sh.first) {
 				done = false
 			}
 		}
-		if done != e.done.get(p) {
-			return fmt.Errorf("split %d: done %v, its ranks say %v", p, e.done.get(p), done)
+		if done != e.done.Get(p) {
+			return fmt.Errorf("split %d: done %v, its ranks say %v", p, e.done.Get(p), done)
 		}
 	}
 	return nil

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace/millrace/control/ledger/format"
+	"github.com/millrace/millrace/control/ledger/numberset"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -37,14 +39,14 @@ type trainer struct {
 	rank       uint32
 	session    Session
 	epoch      uint64
-	owned      set
-	has        set // mini-batches of the epoch, as in the token
-	fetched    set // fragments of the epoch, of mini-batches that it has, or that lack others
+	owned      numberset.Runs
+	has        numberset.Runs // mini-batches of the epoch, as in the token
+	fetched    numberset.Runs // fragments of the epoch, of mini-batches that it has, or that lack others
 	leases     map[uint64]Lease
 	seen       map[uint64]map[uint64]int // by epoch and number: how often the model saw the mini-batch
 	checkpoint struct {
 		epoch uint64
-		has   set
+		has   numberset.Runs
 		seen  map[uint64]map[uint64]int
 	}
 	blocked bool
@@ -187,7 +189,7 @@ func (w *world) lead() {
 	for _, j := range w.jobs {
 		require.NoError(w.t, w.l.AddJob(j))
 		if ranks, ok := w.store[j.ID+"/ranks"]; ok {
-			require.NoError(w.t, w.l.Restore(Record{Job: j.ID, Kind: RanksRecord, Data: ranks}))
+			require.NoError(w.t, w.l.Restore(format.Record{Job: j.ID, Kind: format.RanksRecord, Data: ranks}))
 		}
 		live := w.l.Live(j.ID)
 		if len(live) == 0 {
@@ -198,7 +200,7 @@ func (w *world) lead() {
 		}
 		for key, data := range w.store {
 			if job, _, _ := bytes.Cut([]byte(key), []byte("/")); string(job) == j.ID && key != j.ID+"/ranks" {
-				r, err := RecordOf(j.ID, key[len(j.ID)+1:], data)
+				r, err := format.RecordOf(j.ID, key[len(j.ID)+1:], data)
 				require.NoError(w.t, err)
 				require.NoError(w.t, w.l.Restore(r))
 			}
@@ -211,9 +213,9 @@ func (w *world) lead() {
 		now, err := w.l.RankToken(tr.job, tr.rank)
 		require.NoError(w.t, err)
 		require.GreaterOrEqual(w.t, now.Epoch, was.Epoch)
-		if has := ofToken(&now); now.Epoch == was.Epoch {
+		if has := numberset.OfToken(&now); now.Epoch == was.Epoch {
 			for _, r := range was.Acknowledged() {
-				require.True(w.t, has.covers(r.From, r.To), "rank %d acknowledged [%d, %d), and the new leader has %s", tr.rank,
+				require.True(w.t, has.Covers(r.From, r.To), "rank %d acknowledged [%d, %d), and the new leader has %s", tr.rank,
 					r.From, r.To, showRuns(has))
 			}
 		}
@@ -300,7 +302,7 @@ func (w *world) effects() {
 		require.LessOrEqual(w.t, s.FirstFragment, g.From)
 		require.LessOrEqual(w.t, g.To, s.FirstFragment+uint64(s.Fragments), "a piece is at most a split")
 		owned := w.l.job(g.Job).epoch(g.Epoch).fragmentsOf(tr.owned)
-		require.True(w.t, owned.covers(g.From, g.To), "granted what is not owned")
+		require.True(w.t, owned.Covers(g.From, g.To), "granted what is not owned")
 		f, err := b.Plan.Fragment(g.From)
 		require.NoError(w.t, err)
 		require.Equal(w.t, f.MiniBatch, g.MiniBatch)
@@ -352,13 +354,13 @@ func (w *world) attach(tr *trainer, token *dataset.Token) {
 	require.NoError(w.t, err)
 	tr.leases = map[uint64]Lease{}
 	tr.session, tr.epoch, tr.done = a.Session, a.Epoch, false
-	tr.owned, tr.has, tr.fetched = set(a.Owned), ofToken(&a.Token), nil
+	tr.owned, tr.has, tr.fetched = numberset.Runs(a.Owned), numberset.OfToken(&a.Token), nil
 	w.effects()
 	w.flush(1 << 20) // an Attach is answered when it is durable
 }
 
 func (tr *trainer) token() *dataset.Token {
-	t := tr.has.token(digestOf(tr.job), tr.epoch)
+	t := tr.has.Token(digestOf(tr.job), tr.epoch)
 	return &t
 }
 
@@ -379,7 +381,7 @@ func (w *world) kill(tr *trainer) {
 // dieWhileAttaching lets a trainer return to its checkpoint. The leader dies when it has written some of the records
 // and before it answers, so that the trainer attaches again.
 func (w *world) dieWhileAttaching(tr *trainer, written int) {
-	token := tr.checkpoint.has.token(digestOf(tr.job), tr.checkpoint.epoch)
+	token := tr.checkpoint.has.Token(digestOf(tr.job), tr.checkpoint.epoch)
 	if _, err := w.l.Attach(tr.job, tr.rank, &token, w.now); err == nil {
 		w.flush(written)
 	}
@@ -432,14 +434,14 @@ func (w *world) want(tr *trainer, n int) {
 	w.call(tr, w.l.Want(tr.job, tr.session, tr.epoch, n, w.now))
 }
 
-func (e *epoch) ownedBy(rank uint32) set {
+func (e *epoch) ownedBy(rank uint32) numberset.Runs {
 	own := e.shares[rank].miniBatches
-	return e.resumed.gaps(own.From, own.To)
+	return e.resumed.Gaps(own.From, own.To)
 }
 
 func (tr *trainer) complete() bool {
 	for _, r := range tr.owned {
-		if !tr.has.covers(r.From, r.To) {
+		if !tr.has.Covers(r.From, r.To) {
 			return false
 		}
 	}
@@ -462,22 +464,22 @@ func (w *world) deliver(tr *trainer, le Lease, from, to uint64, lost bool) {
 	if tr.seen[tr.epoch] == nil {
 		tr.seen[tr.epoch] = map[uint64]int{}
 	}
-	tr.fetched = slices.Clone(tr.fetched).union(from, to)
+	tr.fetched = slices.Clone(tr.fetched).Union(from, to)
 	touched := w.touched(tr, from, to)
-	var acknowledged set
+	var acknowledged numberset.Runs
 	for n := touched.From; n < touched.To; n++ {
 		mb, err := w.epochs[tr.job][tr.epoch].Plan.MiniBatch(n)
 		require.NoError(w.t, err)
-		if !tr.has.covers(n, n+1) && !tr.fetched.covers(mb.FirstFragment, mb.FirstFragment+uint64(mb.Fragments)) {
+		if !tr.has.Covers(n, n+1) && !tr.fetched.Covers(mb.FirstFragment, mb.FirstFragment+uint64(mb.Fragments)) {
 			continue
 		}
-		if !tr.has.covers(n, n+1) {
+		if !tr.has.Covers(n, n+1) {
 			tr.seen[tr.epoch][n]++
-			tr.has = slices.Clone(tr.has).union(n, n+1)
+			tr.has = slices.Clone(tr.has).Union(n, n+1)
 		}
-		acknowledged = acknowledged.appendRun(n, n+1)
+		acknowledged = acknowledged.Append(n, n+1)
 	}
-	if all := w.touched(tr, le.From, le.To); tr.has.covers(all.From, all.To) {
+	if all := w.touched(tr, le.From, le.To); tr.has.Covers(all.From, all.To) {
 		delete(tr.leases, le.ID)
 	}
 	if !lost && len(acknowledged) > 0 {
@@ -485,10 +487,10 @@ func (w *world) deliver(tr *trainer, le Lease, from, to uint64, lost bool) {
 	}
 }
 
-func (w *world) acknowledge(tr *trainer, runs set) {
+func (w *world) acknowledge(tr *trainer, runs numberset.Runs) {
 	var have []dataset.Range
 	for _, r := range runs {
-		have = append(have, tr.has.within(r.From, r.To)...)
+		have = append(have, tr.has.Within(r.From, r.To)...)
 	}
 	if len(have) == 0 {
 		return
@@ -506,7 +508,7 @@ func (w *world) acknowledge(tr *trainer, runs set) {
 func (w *world) beat(tr *trainer) {
 	held, p := tr.ids(), Progress{Blocked: tr.blocked}
 	for _, id := range held {
-		if le := tr.leases[id]; tr.fetched.covers(le.From, le.To) {
+		if le := tr.leases[id]; tr.fetched.Covers(le.From, le.To) {
 			le.Fetched = true
 			tr.leases[id] = le
 		}
@@ -528,7 +530,7 @@ func (w *world) beat(tr *trainer) {
 	for _, id := range held {
 		if le, ok := tr.leases[id]; ok {
 			touched := w.touched(tr, le.From, le.To)
-			if has := tr.has.within(touched.From, touched.To); len(has) > 0 {
+			if has := tr.has.Within(touched.From, touched.To); len(has) > 0 {
 				w.acknowledge(tr, has)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/control/ledger"
+	"github.com/millrace/millrace/control/ledger/format"
 	"github.com/millrace/millrace/control/presence"
 	"github.com/millrace/millrace/control/record"
 	"github.com/millrace/millrace/internal/goldenfile"
@@ -83,7 +84,7 @@ func (s *scripted) restart(fence uint64) {
 
 func (s *scripted) restoreLedger(j *Job) {
 	if data, ok := s.records[j.ID+"/ranks"]; ok {
-		require.NoError(s.t, s.ledger.Restore(ledger.Record{Job: j.ID, Kind: ledger.RanksRecord, Data: data}))
+		require.NoError(s.t, s.ledger.Restore(format.Record{Job: j.ID, Kind: format.RanksRecord, Data: data}))
 	}
 	live := s.ledger.Live(j.ID)
 	if len(live) == 0 {
@@ -94,7 +95,7 @@ func (s *scripted) restoreLedger(j *Job) {
 	}
 	for _, k := range slices.Sorted(maps.Keys(s.records)) {
 		if job, key, _ := strings.Cut(k, "/"); job == j.ID && key != "ranks" {
-			r, err := ledger.RecordOf(job, key, s.records[k])
+			r, err := format.RecordOf(job, key, s.records[k])
 			require.NoError(s.t, err)
 			require.NoError(s.t, s.ledger.Restore(r))
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/control/ledger"
+	"github.com/millrace/millrace/control/ledger/format"
 	"github.com/millrace/millrace/control/lifecycle"
 	"github.com/millrace/millrace/control/record"
 	"github.com/millrace/millrace/sdk/dataset"
@@ -55,7 +56,7 @@ func (j *Job) editionOf(epoch uint64) *Edition {
 }
 
 // Add takes a job: a new submission, or a job of an earlier leader, with its state and the ledger's records.
-func (m *Machine) Add(j *Job, stored record.State, records []ledger.Record, now time.Time) error {
+func (m *Machine) Add(j *Job, stored record.State, records []format.Record, now time.Time) error {
 	j.waiting = make([][]*leaseCall, j.LifeTerms.Ranks)
 	if !stored.Phase.Ended() {
 		if err := m.addToLedger(j, now); err != nil {
@@ -84,9 +85,9 @@ func (m *Machine) addToLedger(j *Job, now time.Time) error {
 }
 
 // restore restores a job in the ledger, in the order that package ledger requires.
-func (m *Machine) restore(j *Job, records []ledger.Record, now time.Time) error {
+func (m *Machine) restore(j *Job, records []format.Record, now time.Time) error {
 	for _, r := range records {
-		if r.Kind == ledger.RanksRecord {
+		if r.Kind == format.RanksRecord {
 			if err := m.Ledger.Restore(r); err != nil {
 				return err
 			}
@@ -105,7 +106,7 @@ func (m *Machine) restore(j *Job, records []ledger.Record, now time.Time) error 
 		}
 	}
 	for _, r := range records {
-		if r.Kind == ledger.RanksRecord {
+		if r.Kind == format.RanksRecord {
 			continue
 		}
 		if err := m.Ledger.Restore(r); err != nil && !errors.Is(err, ledger.ErrUnknown) {

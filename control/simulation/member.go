@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/control/ledger"
+	"github.com/millrace/millrace/control/ledger/format"
 	"github.com/millrace/millrace/control/lifecycle"
 	"github.com/millrace/millrace/control/machine"
 	"github.com/millrace/millrace/control/presence"
@@ -270,19 +271,19 @@ func (t *term) review() {
 // load reads the records of earlier leaders.
 func (t *term) load(now time.Time) {
 	w, data := t.member.world, t.member.world.store.data
-	records := map[string][]ledger.Record{}
+	records := map[string][]format.Record{}
 	for _, key := range w.store.sorted() {
 		id, rest, ok := record.SplitKey(key)
 		if !ok || rest == "spec" || rest == "state" || strings.HasPrefix(rest, "data/") {
 			continue
 		}
-		r, err := ledger.RecordOf(id, rest, data[key])
+		r, err := format.RecordOf(id, rest, data[key])
 		if err != nil {
 			w.fail("%s cannot read %s: %v", t.member.name, key, err)
 			return
 		}
-		if r.Kind == ledger.RanksRecord && w.mutant == ForgottenRanks ||
-			r.Kind != ledger.RanksRecord && w.mutant == ForgottenRecords {
+		if r.Kind == format.RanksRecord && w.mutant == ForgottenRanks ||
+			r.Kind != format.RanksRecord && w.mutant == ForgottenRecords {
 			continue
 		}
 		records[id] = append(records[id], r)
@@ -315,7 +316,7 @@ func (g *edition) record(first uint64) record.Edition {
 }
 
 // add adds a job to the machine.
-func (t *term) add(j *job, state record.State, records []ledger.Record, now time.Time) error {
+func (t *term) add(j *job, state record.State, records []format.Record, now time.Time) error {
 	l := &leaderJob{of: j, editions: map[int]*machine.Edition{}, begun: map[int]bool{}}
 	terms := ledger.Job{ID: j.id, Ranks: j.ranks, Drives: j.drives}
 	if j.keepTail {

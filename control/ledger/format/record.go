@@ -1,15 +1,20 @@
-package ledger
+package format
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
 	"strconv"
 	"strings"
 
+	"github.com/millrace/millrace/control/ledger/numberset"
 	"github.com/millrace/millrace/sdk/dataset"
 )
+
+// ErrRecord says that the bytes of a record are not whole, or are not those of the ledger that reads them.
+var ErrRecord = errors.New("ledger: record")
 
 // ChunkSplits is how many splits a chunk's bitmap covers.
 const ChunkSplits = 1024
@@ -36,7 +41,7 @@ const MaxRuns = 1 << 17
 const (
 	RecordVersion = 2 // version of the records that this build writes and reads
 
-	headerBytes = 16
+	HeaderBytes = 16 // HeaderBytes is the length of a record's header: equal states have equal bytes behind it.
 	rankBytes   = 24
 	markBytes   = 16
 )
@@ -82,7 +87,7 @@ func (r Record) Key() string {
 	}
 }
 
-// RecordOf makes a record for Restore from a key below the job's key and a value. The error wraps ErrRecord.
+// RecordOf makes a record from a key below the job's key and a value. The error wraps ErrRecord.
 func RecordOf(job, key string, data []byte) (Record, error) {
 	r := Record{Job: job, Data: data}
 	if key == "ranks" {
@@ -112,24 +117,24 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // seal puts the header before a body.
 func seal(k Kind, n int, fence uint64, body []byte) []byte {
-	b := make([]byte, headerBytes+len(body))
+	b := make([]byte, HeaderBytes+len(body))
 	b[0], b[1] = RecordVersion, byte(k)
 	binary.LittleEndian.PutUint16(b[2:], uint16(n))
 	binary.LittleEndian.PutUint64(b[4:], fence)
-	copy(b[headerBytes:], body)
+	copy(b[HeaderBytes:], body)
 	binary.LittleEndian.PutUint32(b[12:], checksum(b))
 	return b
 }
 
 // checksum covers all bytes of a record except the checksum itself.
 func checksum(b []byte) uint32 {
-	return crc32.Update(crc32.Checksum(b[:12], castagnoli), castagnoli, b[headerBytes:])
+	return crc32.Update(crc32.Checksum(b[:12], castagnoli), castagnoli, b[HeaderBytes:])
 }
 
 // unseal checks a record's header and length and returns its n and its body.
 func unseal(k Kind, b []byte) (n int, body []byte, err error) {
-	if len(b) < headerBytes {
-		return 0, nil, fmt.Errorf("%w: %v of %d bytes, the header alone has %d", ErrRecord, k, len(b), headerBytes)
+	if len(b) < HeaderBytes {
+		return 0, nil, fmt.Errorf("%w: %v of %d bytes, the header alone has %d", ErrRecord, k, len(b), HeaderBytes)
 	}
 	if got, sum := checksum(b), binary.LittleEndian.Uint32(b[12:]); got != sum {
 		return 0, nil, fmt.Errorf("%w: %v has CRC32C %08x, it says %08x: it was changed or cut", ErrRecord, k, got, sum)
@@ -140,7 +145,7 @@ func unseal(k Kind, b []byte) (n int, body []byte, err error) {
 	if Kind(b[1]) != k {
 		return 0, nil, fmt.Errorf("%w: %v under the key of a %v", ErrRecord, Kind(b[1]), k)
 	}
-	n, body = int(binary.LittleEndian.Uint16(b[2:])), b[headerBytes:]
+	n, body = int(binary.LittleEndian.Uint16(b[2:])), b[HeaderBytes:]
 	want := 0
 	switch k {
 	case RanksRecord:
@@ -156,41 +161,44 @@ func unseal(k Kind, b []byte) (n int, body []byte, err error) {
 	return n, body, nil
 }
 
-// rankEntry is a rank's part of the ranks record.
-type rankEntry struct{ fence, seq, epoch uint64 }
+// Rank is a rank's part of the ranks record.
+type Rank struct{ Fence, Generation, Epoch uint64 }
 
-func encodeRanks(fence uint64, ranks []rankEntry) []byte {
+// EncodeRanks returns the bytes of a ranks record. fence is that of the leader that writes the record.
+func EncodeRanks(fence uint64, ranks []Rank) []byte {
 	body := make([]byte, 0, len(ranks)*rankBytes)
 	for _, r := range ranks {
-		body = binary.LittleEndian.AppendUint64(body, r.fence)
-		body = binary.LittleEndian.AppendUint64(body, r.seq)
-		body = binary.LittleEndian.AppendUint64(body, r.epoch)
+		body = binary.LittleEndian.AppendUint64(body, r.Fence)
+		body = binary.LittleEndian.AppendUint64(body, r.Generation)
+		body = binary.LittleEndian.AppendUint64(body, r.Epoch)
 	}
 	return seal(RanksRecord, len(ranks), fence, body)
 }
 
-func decodeRanks(b []byte) ([]rankEntry, error) {
+// DecodeRanks returns the ranks of a ranks record. The error wraps ErrRecord.
+func DecodeRanks(b []byte) ([]Rank, error) {
 	n, body, err := unseal(RanksRecord, b)
 	if err != nil {
 		return nil, err
 	}
-	ranks := make([]rankEntry, n)
+	ranks := make([]Rank, n)
 	for i := range ranks {
 		e := body[i*rankBytes:]
 		word := func(i int) uint64 { return binary.LittleEndian.Uint64(e[8*i:]) }
-		ranks[i] = rankEntry{word(0), word(1), word(2)}
+		ranks[i] = Rank{Fence: word(0), Generation: word(1), Epoch: word(2)}
 	}
 	return ranks, nil
 }
 
-func encodeMark(fence uint64, mark, splits int) []byte {
+// EncodeMark returns the bytes of a mark record: every split of the plan before the mark is delivered.
+func EncodeMark(fence uint64, mark, splits int) []byte {
 	body := binary.LittleEndian.AppendUint64(nil, uint64(mark))
 	body = binary.LittleEndian.AppendUint64(body, uint64(splits))
 	return seal(MarkRecord, 1, fence, body)
 }
 
-// decodeMark checks the mark against the plan's splits.
-func decodeMark(b []byte, splits int) (mark int, err error) {
+// DecodeMark returns the mark of a mark record, which it checks against the plan's splits. The error wraps ErrRecord.
+func DecodeMark(b []byte, splits int) (mark int, err error) {
 	n, body, err := unseal(MarkRecord, b)
 	if err != nil {
 		return 0, err
@@ -205,35 +213,36 @@ func decodeMark(b []byte, splits int) (mark int, err error) {
 	return int(m), nil
 }
 
-// part is an unfinished split of a chunk, of which some numbers are delivered.
-type part struct {
-	split int // split is the number of the split in the chunk.
-	runs  set // runs has the delivered ones of the numbers that the job owes, counted from the split's first.
+// Part is an unfinished split of a chunk, of which some numbers are delivered.
+type Part struct {
+	Split int            // Split is the number of the split in the chunk.
+	Runs  numberset.Runs // Runs has the delivered ones of the numbers that the job owes, counted from the split's first.
 }
 
-// encodeChunk encodes the n splits of a chunk, from the bits of a whole epoch and the chunk's parts, ascending.
-func encodeChunk(fence uint64, done bitset, chunk, n int, parts []part) []byte {
+// EncodeChunk encodes the n splits of a chunk, from the bits of a whole epoch and the chunk's parts, ascending.
+func EncodeChunk(fence uint64, done numberset.Bits, chunk, n int, parts []Part) []byte {
 	var bitmap [ChunkSplits / 8]byte
 	for w := range (n + 63) / 64 {
 		binary.LittleEndian.PutUint64(bitmap[8*w:], done[chunk*(ChunkSplits/64)+w])
 	}
 	body, next := bitmap[:(n+7)/8:(n+7)/8], 0
 	for _, p := range parts {
-		body = binary.AppendUvarint(body, uint64(p.split-next))
-		body = binary.AppendUvarint(body, uint64(len(p.runs)))
+		body = binary.AppendUvarint(body, uint64(p.Split-next))
+		body = binary.AppendUvarint(body, uint64(len(p.Runs)))
 		end := uint64(0)
-		for _, r := range p.runs {
+		for _, r := range p.Runs {
 			body = binary.AppendUvarint(body, r.From-end)
 			body = binary.AppendUvarint(body, r.To-r.From)
 			end = r.To
 		}
-		next = p.split + 1
+		next = p.Split + 1
 	}
 	return seal(ChunkRecord, n, fence, body)
 }
 
-// decodeChunk returns a chunk's bits and its parts; n is how many splits of the plan it covers.
-func decodeChunk(b []byte, n int) (done bitset, parts []part, err error) {
+// DecodeChunk returns a chunk's bits and its parts; n is how many splits of the plan it covers. The error wraps
+// ErrRecord.
+func DecodeChunk(b []byte, n int) (done numberset.Bits, parts []Part, err error) {
 	m, body, err := unseal(ChunkRecord, b)
 	if err != nil {
 		return nil, nil, err
@@ -243,11 +252,11 @@ func decodeChunk(b []byte, n int) (done bitset, parts []part, err error) {
 	}
 	var bitmap [ChunkSplits / 8]byte
 	copy(bitmap[:], body[:(n+7)/8])
-	done = make(bitset, ChunkSplits/64)
+	done = make(numberset.Bits, ChunkSplits/64)
 	for w := range done {
 		done[w] = binary.LittleEndian.Uint64(bitmap[8*w:])
 	}
-	if done.next(n, ChunkSplits, true) != ChunkSplits {
+	if done.Next(n, ChunkSplits, true) != ChunkSplits {
 		return nil, nil, fmt.Errorf("%w: chunk of %d splits has bits above them", ErrRecord, n)
 	}
 	parts, ok := decodeParts(body[(n+7)/8:], n, done)
@@ -258,15 +267,15 @@ func decodeChunk(b []byte, n int) (done bitset, parts []part, err error) {
 	return done, parts, nil
 }
 
-// decodeParts reads the parts of a chunk of n splits. It reports false for bytes that encodeChunk does not write.
-func decodeParts(b []byte, n int, done bitset) (parts []part, ok bool) {
+// decodeParts reads the parts of a chunk of n splits. It reports false for bytes that EncodeChunk does not write.
+func decodeParts(b []byte, n int, done numberset.Bits) (parts []Part, ok bool) {
 	r := numberReader{b}
 	for next := 0; len(r.rest) > 0; {
 		gap, runs := r.number(), r.number()
-		if gap >= uint64(n-next) || runs == 0 || runs > uint64(len(r.rest)/2) || done.get(next+int(gap)) {
+		if gap >= uint64(n-next) || runs == 0 || runs > uint64(len(r.rest)/2) || done.Get(next+int(gap)) {
 			return nil, false
 		}
-		p := part{split: next + int(gap), runs: make(set, 0, runs)}
+		p := Part{Split: next + int(gap), Runs: make(numberset.Runs, 0, runs)}
 		end := uint64(0)
 		for i := range runs {
 			skipped, length := r.number(), r.number()
@@ -278,9 +287,9 @@ func decodeParts(b []byte, n int, done bitset) (parts []part, ok bool) {
 				return nil, false
 			}
 			end = from + length
-			p.runs = append(p.runs, dataset.Range{From: from, To: end})
+			p.Runs = append(p.Runs, dataset.Range{From: from, To: end})
 		}
-		parts, next = append(parts, p), p.split+1
+		parts, next = append(parts, p), p.Split+1
 	}
 	return parts, true
 }
