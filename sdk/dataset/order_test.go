@@ -26,5 +26,5 @@ func TestParseOrderReadsWhatStringReturns(t *testing.T) {
 
 // TestDomains holds the number of each use: with another number, other rows are drawn.
 func TestDomains(t *testing.T) {
-	assert.Equal(t, []Domain{1, 2, 3}, []Domain{DomainSplits, DomainRows, DomainFolds})
+	assert.Equal(t, []Domain{1, 2, 3, 4}, []Domain{DomainSplits, DomainRows, DomainFolds, DomainValidation})
 }

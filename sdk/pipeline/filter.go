@@ -18,7 +18,10 @@ type Filter struct {
 	Comparisons []Comparison
 	Column      string
 	Sampling    *Sampling
-	Pos         Pos
+	// Path is the path that errors of package resolve name in place of the filter's own; empty: the filter's own. It is
+	// not part of a document.
+	Path string
+	Pos  Pos
 }
 
 // Comparison compares a value with constants.

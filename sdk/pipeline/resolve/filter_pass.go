@@ -112,6 +112,9 @@ func (c *filterColumn) bucketOf(x float64) int64 {
 
 // collect resolves the columns that a filter names, and gathers the constants that real numbers are compared with.
 func (f *filterResolver) collect(filter *pipeline.Filter, a problem.Place) {
+	if filter.Path != "" {
+		a = problem.Place{Path: filter.Path}
+	}
 	for i := range filter.All {
 		f.collect(&filter.All[i], a.Key("all", a.Pos).Index(i, filter.All[i].Pos))
 	}
