@@ -111,12 +111,12 @@ var (
 	clusterUses = flagUses{"partitions placement work disk put cert key ca": {onService}}
 
 	trainUses = flagUses{
-		"name ranks rank-tail weight placement":                {onService},
-		"job rank run resume own-worker cert key ca":           {onService | onJob},
-		"power-file power-idle selections autoscale exclude":   {inProcess},
-		"pipeline vocabulary statistics wasm batch max-drives": {inProcess | onService},
-		"split-batches window epochs boundary tail shuffle":    {inProcess | onService},
-		"order seed": {inProcess | onService},
+		"name ranks rank-tail weight placement":              {onService},
+		"job rank run resume own-worker cert key ca":         {onService | onJob},
+		"power-file power-idle selections autoscale exclude": {inProcess},
+		"pipeline vocabulary statistics wasm split batch":    {inProcess | onService},
+		"split-batches window epochs boundary tail shuffle":  {inProcess | onService},
+		"order seed max-drives":                              {inProcess | onService},
 
 		"offload":                       {inProcess | withOwnCPUs, onService},
 		"offload-model offload-metrics": {inProcess | withOwnCPUs, onService | onJob},

@@ -66,7 +66,7 @@ func TestEveryFlagIsUsedOrRefused(t *testing.T) {
 	values := map[string]string{"label": "absent", "malformed": "drop", "commands": "standard", "slm": "64MiB",
 		"coalesce": "64KiB", "timing": "smartssd", "engine": "cpu", "input-format": "parquet", "drive": "mem:",
 		"accelerator": "mem:", "tail": "drop", "shuffle": "rows", "order": "deterministic", "rank-tail": "keep",
-		"placement": "pool", "disk": "1GiB"}
+		"placement": "pool", "disk": "1GiB", "split": "train:0.9"}
 	value := func(f *pflag.Flag) string {
 		if v, ok := values[f.Name]; ok {
 			return v

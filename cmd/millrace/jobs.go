@@ -258,7 +258,9 @@ func (c jobCommands) submit() *cobra.Command {
 launchers attach to it, each as one rank (trainmgr/remote, millrace train --control, or the Python
 package). Submitting again, word for word the same, returns the job that runs.
 
-The partitions that one job excludes are what another takes: so training and validation are split.
+The partitions that one job excludes are what another takes: so training and validation are split. Within
+partitions --split does it: two jobs with --split train:0.9:7 and --split validation:0.9:7 share no row and
+leave none out.
 With --follow, partitions that appear later are taken when all that was there is delivered, each for --epochs
 epochs more; with --follow=once each for one.
 
@@ -269,6 +271,7 @@ call the functions of their active images' modules; other machines call those of
 configurations name, and modules that are put only if their configurations say so (modules.submitted).`,
 		Example: "  millrace jobs submit --pipeline rm1.yaml --name ads --partitions 'day-2026-11-*' --epochs 2 " +
 			"--ranks 8 --t 2.5e6\n" +
+			"  millrace jobs submit --pipeline rm1 --name check-ads --split validation:0.9:7\n" +
 			"  millrace jobs submit --pipeline rm1 --name validate --partitions 'day-2026-11-30*' --wait",
 		Args: cli.NoArgs,
 	}
@@ -303,7 +306,7 @@ configurations name, and modules that are put only if their configurations say s
 	plan.addFlags(fl)
 	fl.BoolVar(&wait, "wait", false, "wait until the job runs")
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, _ []string) error {
-		document, err := files.have.document(name)
+		document, err := files.document(name)
 		if err != nil {
 			return err
 		}

@@ -24,6 +24,7 @@ type passFlags struct {
 	queue    int64
 	numbers  statisticsFlags
 	modules  moduleFlags
+	split    splitFlag
 	cluster  clusterFlags
 }
 
@@ -35,6 +36,7 @@ func (p *passFlags) addFlags(cmd *cobra.Command, other string) {
 	f := cmd.Flags()
 	p.numbers.addFlag(f)
 	p.modules.addFlag(f)
+	p.split.addFlag(f)
 	p.addQueue(f)
 }
 
@@ -42,10 +44,13 @@ func (p *passFlags) addQueue(f *pflag.FlagSet) {
 	f.Var(quantity.BytesFlag[int64]{To: &p.queue}, "queue", "bound of the mini-batches that wait, as 256MiB")
 }
 
-// bind gives the pipeline its modules and the numbers of its statistics.
+// bind gives the pipeline its part of the rows, its modules and the numbers of its statistics.
 func (p *passFlags) bind(spec *pipeline.Spec) (*pipeline.Spec, error) {
-	spec, err := p.modules.bind(spec, p.pipeline)
+	spec, err := p.split.bind(spec, p.pipeline)
 	if err != nil {
+		return nil, err
+	}
+	if spec, err = p.modules.bind(spec, p.pipeline); err != nil {
 		return nil, err
 	}
 	return p.numbers.bind(spec, p.pipeline)

@@ -7,20 +7,23 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// pipelineFiles are the flags that name the files of a pipeline: its vocabularies, summaries and modules.
+// pipelineFiles are the flags that name the files of a pipeline, its vocabularies, summaries and modules, and the part
+// of the rows that it takes.
 type pipelineFiles struct {
 	have    vocabularyFlags
 	modules moduleFlags
+	split   splitFlag
 }
 
 func (p *pipelineFiles) addFlags(f *pflag.FlagSet) {
 	p.have.addFlag(f)
 	p.modules.addFlag(f)
+	p.split.addFlag(f)
 }
 
-// given reports whether a flag names a file.
+// given reports whether one of the flags is given.
 func (p *pipelineFiles) given() bool {
-	return len(p.have.files) > 0 || len(p.have.summaries) > 0 || len(p.modules.files) > 0
+	return len(p.have.files) > 0 || len(p.have.summaries) > 0 || len(p.modules.files) > 0 || p.split.split != nil
 }
 
 // load reads a pipeline, which is a document or a name, and gives it its files.
@@ -32,13 +35,36 @@ func (p *pipelineFiles) load(document string) (*pipeline.Spec, error) {
 	return p.bind(spec, document)
 }
 
-// bind gives a pipeline its files.
+// bind gives a pipeline its part of the rows and its files.
 func (p *pipelineFiles) bind(spec *pipeline.Spec, document string) (*pipeline.Spec, error) {
-	spec, err := p.have.bind(spec, document)
+	spec, err := p.split.bind(spec, document)
 	if err != nil {
 		return nil, err
 	}
+	if spec, err = p.have.bind(spec, document); err != nil {
+		return nil, err
+	}
 	return p.modules.bind(spec, document)
+}
+
+// document returns the document of a pipeline for a control plane, with its part of the rows and the numbers of its
+// statistics.
+func (p *pipelineFiles) document(name string) ([]byte, error) {
+	document, err := pipelineDocument(name)
+	if err != nil || len(p.have.summaries) == 0 && p.split.split == nil {
+		return document, err
+	}
+	spec, err := pipeline.Parse(document)
+	if err != nil {
+		return nil, namePipeline(err, name)
+	}
+	if spec, err = p.split.bind(spec, name); err != nil {
+		return nil, err
+	}
+	if spec, err = p.have.statisticsFlags.bind(spec, name); err != nil {
+		return nil, err
+	}
+	return spec.YAML(), nil
 }
 
 // submitted returns the files of a job that is submitted to a control plane.

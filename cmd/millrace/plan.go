@@ -162,7 +162,7 @@ func (o *planOptions) check(cmd *cobra.Command) error {
 		return cli.Usagef("--pipeline: give --in with the data's Parquet files, or with what millrace dataset inspect " +
 			"--output json wrote of them: the bytes of a row are in their footers")
 	case o.pipeline == "" && o.files.given():
-		return cli.Usagef("--vocabulary, --statistics and --wasm are of a pipeline: give --pipeline")
+		return cli.Usagef("--vocabulary, --statistics, --wasm and --split are of a pipeline: give --pipeline")
 	case !(o.t >= 0) || !(o.p >= 0) || !(o.bytesPerRow >= 0) || o.replicas < 1 || o.ids != 4 && o.ids != 8:
 		return cli.Usagef("--t %v, --p %v, --bytes-per-row %v, --replicas %d, --id-bytes %d: want rates and bytes not "+
 			"below 0, 1 copy or more, ids of 4 or 8 bytes", o.t, o.p, o.bytesPerRow, o.replicas, o.ids)

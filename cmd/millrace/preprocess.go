@@ -189,15 +189,14 @@ func (c *preprocessCommand) checkedPipeline(cmd *cobra.Command) (*pipeline.Spec,
 	if c.to == "" {
 		return nil, nil, cli.Usagef("--out is wanted")
 	}
-	if err := c.kept.checkUsed(cmd, spec); err != nil {
-		return nil, nil, err
-	}
 	toBuild, err := vocabulariesToBuild(c.build)
 	if err != nil {
 		return nil, nil, err
 	}
-	spec, err = c.files.bind(spec, c.pipeline)
-	return spec, toBuild, err
+	if spec, err = c.files.bind(spec, c.pipeline); err != nil {
+		return nil, nil, err
+	}
+	return spec, toBuild, c.kept.checkUsed(cmd, spec)
 }
 
 // write writes a job's mini-batches, and returns the job's report and the seconds that it took.

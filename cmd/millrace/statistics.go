@@ -29,22 +29,6 @@ func (s *statisticsFlags) bind(spec *pipeline.Spec, document string) (*pipeline.
 	return bound, namePipeline(err, document)
 }
 
-// document returns the document of a pipeline for a control plane, with the numbers of its statistics.
-func (s *statisticsFlags) document(name string) ([]byte, error) {
-	document, err := pipelineDocument(name)
-	if err != nil || len(s.summaries) == 0 {
-		return document, err
-	}
-	spec, err := pipeline.Parse(document)
-	if err != nil {
-		return nil, namePipeline(err, name)
-	}
-	if spec, err = s.bind(spec, name); err != nil {
-		return nil, err
-	}
-	return spec.YAML(), nil
-}
-
 // theStatistics returns the name of statistics of the pipeline: those that are asked for, or the only ones.
 func theStatistics(spec *pipeline.Spec, name string) (string, error) {
 	if name != "" {

@@ -61,16 +61,20 @@ func TestStatisticsOfAPipeline(t *testing.T) {
 		"train="+in("train"), "--trainer-rows-per-second", "1000000")
 
 	// A control plane gets a document that needs no summary.
-	submitted, err := (&statisticsFlags{summaries: []string{"train=" + in("train")}}).document(pipe)
+	withSummary := func(file string) *pipelineFiles {
+		named := statisticsFlags{summaries: []string{"train=" + in(file)}}
+		return &pipelineFiles{have: vocabularyFlags{statisticsFlags: named}}
+	}
+	submitted, err := withSummary("train").document(pipe)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(in("submitted.yaml"), submitted, 0o600))
 	assert.Equal(t, want.Job, decode[preprocessResult](t, must(t, preprocess(in("submitted.yaml"), "submitted")...)).Job)
-	same, err := (&statisticsFlags{}).document(pipe)
+	same, err := new(pipelineFiles).document(pipe)
 	require.NoError(t, err)
 	plain, err := os.ReadFile(pipe)
 	require.NoError(t, err)
 	assert.Equal(t, plain, same, "a document without summaries stays as it is")
-	_, err = (&statisticsFlags{summaries: []string{"train=" + in("none")}}).document(pipe)
+	_, err = withSummary("none").document(pipe)
 	require.ErrorIs(t, err, os.ErrNotExist)
 
 	good, err := os.ReadFile(in("train"))

@@ -58,6 +58,8 @@ func (s *summaryFlags) pass() (spec *pipeline.Spec, name string, err error) {
 		return nil, "", cli.Usagef("--statistics is for a --pipeline whose other statistics are to be made")
 	case s.pipeline == "" && len(s.modules.files) > 0:
 		return nil, "", cli.Usagef("--wasm is for a --pipeline whose operators call the module")
+	case s.pipeline == "" && s.split.split != nil:
+		return nil, "", cli.Usagef("--split is for a --pipeline whose rows it takes a part of")
 	case s.pipeline == "":
 		return nil, "", nil
 	case len(s.columns) > 0:

@@ -194,7 +194,6 @@ func (c *trainCommand) run(cmd *cobra.Command, _ []string) error {
 	if c.service.files, err = c.files.submitted(); err != nil {
 		return err
 	}
-	c.service.statistics = c.files.have.statisticsFlags
 	own := ownFlags{files: c.share.files, model: c.share.model, metrics: c.share.metrics}
 	if cmd.Flags().Changed("offload") {
 		own.offload = c.share.policy

@@ -36,8 +36,7 @@ type serviceFlags struct {
 	placement string
 	ownWorker string
 
-	files      remote.Files
-	statistics statisticsFlags
+	files remote.Files
 }
 
 func (s *serviceFlags) addFlags(cmd *cobra.Command) {
@@ -99,11 +98,7 @@ func (s *serviceFlags) isService(cmd *cobra.Command) (service bool, err error) {
 }
 
 // jobSpec returns the job that is submitted.
-func (s *serviceFlags) jobSpec(jf *jobFlags, pipe, offload string, token []byte) (*apiv1.JobSpec, error) {
-	document, err := s.statistics.document(pipe)
-	if err != nil {
-		return nil, err
-	}
+func (s *serviceFlags) jobSpec(jf *jobFlags, document []byte, offload string, token []byte) (*apiv1.JobSpec, error) {
 	plan, err := jf.plan.message()
 	if err != nil {
 		return nil, err
@@ -139,7 +134,11 @@ func (c *trainCommand) runRank(cmd *cobra.Command, share *ownFlags, logger *slog
 	}
 	var spec *apiv1.JobSpec
 	if s.job == "" {
-		if spec, err = s.jobSpec(&c.job, c.pipeline, share.offload, token); err != nil {
+		document, err := c.files.document(c.pipeline)
+		if err != nil {
+			return err
+		}
+		if spec, err = s.jobSpec(&c.job, document, share.offload, token); err != nil {
 			return err
 		}
 	}
