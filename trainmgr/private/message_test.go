@@ -51,7 +51,7 @@ func TestMembersOfAnOpen(t *testing.T) {
 	b, err := json.Marshal(&Open{
 		Version: 1,
 		Source: Source{Files: []string{"f"}, Include: []string{"g"}, Exclude: []string{"h"}, InputFormat: "i",
-			Label: "l", Malformed: "m", Sort: "q", Root: "u", Pipeline: "p",
+			Label: "l", Malformed: "m", Sort: "q", Root: "u", Pipeline: "p", Split: "z",
 			Vocabularies: map[string]string{"v": "w"}, Modules: map[string]string{"x": "y"}},
 		Plan: Plan{
 			Batch: 2, Boundary: "b", Tail: "t", Shuffle: "s", Seed: 3, SplitBatches: 4, Window: 5, Epochs: 6, Order: "o",
@@ -63,7 +63,7 @@ func TestMembersOfAnOpen(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t,
 		`{"version":1,"files":["f"],"include":["g"],"exclude":["h"],"input_format":"i","label":"l","malformed":"m",`+
-			`"sort":"q","root":"u","pipeline":"p","vocabularies":{"v":"w"},"modules":{"x":"y"},`+
+			`"sort":"q","root":"u","pipeline":"p","split":"z","vocabularies":{"v":"w"},"modules":{"x":"y"},`+
 			`"batch":2,"boundary":"b","tail":"t","shuffle":"s","seed":3,"split_batches":4,"window":5,"epochs":6,"order":"o",`+
 			`"queue_bytes":7,"engine_bytes":8,"threads":9,"trainer_cores":10,`+
 			`"rank":11,"ranks":12,"rank_tail":"r","local_ranks":13,"listen":"n","patience":14,"token":"k"}`, string(b))

@@ -44,6 +44,7 @@ type Source struct {
 	Sort        string   `json:"sort,omitempty"`         // Files are "given" (default), or sorted "natural" or by "name".
 	Root        string   `json:"root,omitempty"`         // folder in which the data set begins; may be empty
 	Pipeline    string   `json:"pipeline"`               // a YAML document, or the name of a built-in pipeline
+	Split       string   `json:"split,omitempty"`        // form of pipeline.ParseValidationSplit; "" takes all rows
 	// Vocabularies are the files of the pipeline's vocabularies, by name.
 	Vocabularies map[string]string `json:"vocabularies,omitempty"`
 	// Statistics are the files of the pipeline's statistics, by name.

@@ -221,7 +221,14 @@ func TestWhatCannotBeOpened(t *testing.T) {
 		"a wrong pipeline":         {made(features + "dens: 1\n"), CodePipeline, "line "},
 		"no such column":           {made("name: x\nbatch: 2\nlabel: {column: lable}\n"), CodePipeline, "lable"},
 		"a wrong shuffle":          {Open{Source: whole, Plan: Plan{Shuffle: "all"}}, CodeOptions, "shuffle"},
-		"a wrong order":            {Open{Source: whole, Plan: Plan{Order: "any"}}, CodeOptions, "order"},
+		"a wrong split": {
+			Open{Source: Source{Files: files, Pipeline: features, Split: "test:0.9"}}, CodeOptions, `the part "test"`,
+		},
+		"a split by no column": {
+			Open{Source: Source{Files: files, Pipeline: features, Split: "train:0.9:7:none"}}, CodePipeline,
+			`"none" is not in the dataset`,
+		},
+		"a wrong order": {Open{Source: whole, Plan: Plan{Order: "any"}}, CodeOptions, "order"},
 		"a wrong format": {
 			Open{Source: Source{Files: files, Pipeline: features, InputFormat: "csv"}}, CodeOptions, "csv",
 		},

@@ -135,6 +135,15 @@ func (o *Open) jobOptions() (j trainmgr.Options, err error) {
 	if j.Pipeline, err = o.pipelineSpec(); err != nil {
 		return j, err
 	}
+	if o.Split != "" {
+		split, err := pipeline.ParseValidationSplit(o.Split)
+		if err != nil {
+			return j, &OptionError{err.Error()}
+		}
+		if j.Pipeline, err = j.Pipeline.WithSplit(split); err != nil {
+			return j, err
+		}
+	}
 	if j.Pipeline, err = local.BindStatistics(j.Pipeline, o.Statistics); err != nil {
 		return j, wrapOption("statistics", err)
 	}

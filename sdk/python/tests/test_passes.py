@@ -69,14 +69,22 @@ class Passes(unittest.TestCase):
     def test_a_vocabulary_of_a_cluster(self) -> None:
         built = millrace.Pipeline("p").sparse("id", ops=[vocabulary("v")]).vocabulary("v")
         made: Any = millrace.build_vocabulary(
-            "day", built, out="v.vocab", memory=1 << 20, control=["https://a:1"], tls=("c", "k", "ca"), name="v"
+            "day",
+            built,
+            out="v.vocab",
+            memory=1 << 20,
+            control=["https://a:1"],
+            tls=("c", "k", "ca"),
+            name="v",
+            split=("train", 0.9, 7),
         )
         self.assertEqual(made["document"], built.to_yaml())
         flags = [flag for flag in made["arguments"] if not flag.startswith("--pipeline=")]
         self.assertEqual(
             flags,
-            ["vocabulary", "build", "--output=json", "--progress=none", f"--memory={1 << 20}", "--out=v.vocab"]
-            + ["--name=v", "--control=https://a:1", "--partitions=day", "--cert=c", "--key=k", "--ca=ca"],
+            ["vocabulary", "build", "--output=json", "--progress=none", f"--memory={1 << 20}", "--split=train:0.9:7"]
+            + ["--out=v.vocab", "--name=v", "--control=https://a:1", "--partitions=day", "--cert=c", "--key=k"]
+            + ["--ca=ca"],
         )
 
     def test_a_pipeline_that_ships_goes_by_its_name(self) -> None:

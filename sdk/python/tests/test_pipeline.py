@@ -31,7 +31,7 @@ from millrace.operators import (
     vocabulary,
 )
 from millrace.filters import Filter, all_of, any_of, column, sampling
-from millrace.pipeline import LogSpaced, Operator, with_statistics
+from millrace.pipeline import LogSpaced, Operator, bound
 
 MILLRACE = os.environ.get("MILLRACE_BIN", "")
 
@@ -451,7 +451,7 @@ vocabularies:
             with millrace.open([self.data], pipeline, batch=60, statistics={"train": summary}, tensors="views") as job:
                 read.append([(str(mb.name), mb.dense.tolist()) for mb in job])
         self.assertEqual(read[0], read[1])
-        whole = Pipeline.from_yaml(with_statistics(p.to_yaml(), p, {"train": summary}))
+        whole = Pipeline.from_yaml(bound(p.to_yaml(), p, {"train": summary}))
         values = dict(whole.named_statistics[0].values or ())
         self.assertEqual(len(values), 2)
         self.assertEqual(len(whole.named_statistics[0].summary), 64)
@@ -465,7 +465,7 @@ vocabularies:
         with self.assertRaisesRegex(millrace.OptionsError, "no statistics"):
             millrace.open([self.data], p, statistics={"trial": summary}, tensors="views").__enter__()
         with self.assertRaisesRegex(PipelineError, 'no statistics "trial"'):
-            with_statistics(p.to_yaml(), p, {"trial": summary})
+            bound(p.to_yaml(), p, {"trial": summary})
         with self.assertRaisesRegex(millrace.OptionsError, "want a mapping of names to files"):
             p.check(self.data, statistics=[summary])  # type: ignore[arg-type]
 

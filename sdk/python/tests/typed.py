@@ -24,7 +24,8 @@ def loop(files: list[str]) -> Iterator[Optional[torch.Tensor]]:
 
 
 def views() -> int:
-    with millrace.open("day_*.parquet", "rm1", tensors="views", epochs=2) as job:
+    print(millrace.open("day_*.parquet", "rm1", split=("validation", 0.9)).epochs)
+    with millrace.open("day_*.parquet", "rm1", tensors="views", epochs=2, split=("train", 0.9, 7, "id")) as job:
         also: millrace.Job = job
         return sum(mb.rows for mb in also)
 
@@ -39,6 +40,7 @@ def wrong() -> None:
     millrace.open("x", "rm1", order="any")  # type: ignore[call-overload]
     millrace.open("x", "rm1", bach=64)  # type: ignore[call-overload]
     millrace.open("x", "rm1", batch="64")  # type: ignore[call-overload]
+    millrace.open("x", "rm1", split="train:0.9")  # type: ignore[call-overload]
     millrace.open("x")  # type: ignore[call-overload]
     millrace.summarize("x", out=3)  # type: ignore[arg-type]
     millrace.build_vocabulary("x", "rm1")  # type: ignore[call-arg]

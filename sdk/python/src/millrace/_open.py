@@ -28,7 +28,7 @@ from .errors import OptionsError, RanksError
 from .jobfile import JobFile
 from .opening import Opening, names_of_this_machine
 from .own import check_certificate
-from .pipeline import Pipeline, with_statistics
+from .pipeline import Pipeline, bound
 from .private import Rendezvous
 from .ranks import Ranks, check_one_machine, find_ranks, machine
 from .run import default_run
@@ -93,6 +93,7 @@ def open(  # noqa: A001 (the public name)
     files: Union[arguments.Path, Iterable[arguments.Path]],
     pipeline: Union[arguments.Path, Pipeline],
     *,
+    split: Optional[arguments.Split] = None,
     batch: Optional[int] = None,
     epochs: int = 1,
     shuffle: Optional[Literal["none", "splits", "rows"]] = None,
@@ -146,6 +147,11 @@ def open(  # noqa: A001 (the public name)
         files: one or several names of files and folders, or patterns (``*`` does not cross ``/``).
         pipeline: the name of a built-in pipeline ("rm1"), a YAML file's path, a YAML document, or a
             :class:`millrace.Pipeline`.
+        split: the part of the rows: ``("train", 0.9, seed)`` and ``("validation", 0.9, seed)`` share no row and leave
+            none out. 0.9 is the share of ``train``, in both; ``seed`` is from 0 to 2^64 - 1, and 0 if it is left out. A
+            row belongs to its part by the name of its partition and its number. With a column,
+            ``("train", 0.9, seed, "user_id")``, it belongs there by the column's value, and rows without a value
+            belong to ``train``.
         batch: rows of a mini-batch; None takes the pipeline's.
         epochs: how many epochs there are. With torch, one ``for`` is one epoch.
         shuffle: ``none``, ``splits`` (the default) or ``rows``.
@@ -246,6 +252,7 @@ def open(  # noqa: A001 (the public name)
     text, pipeline_file = arguments.document(pipeline)
     built = pipeline if isinstance(pipeline, Pipeline) else None
     place = find_ranks(rank, world_size)
+    part = arguments.split(split)
     plan = _given(
         batch=batch,
         boundary=boundary,
@@ -284,7 +291,7 @@ def open(  # noqa: A001 (the public name)
             paths,
             text,
             plan,
-            {**common, **of_files, **_given(queue_bytes=queue_bytes)},
+            {**common, **of_files, **_given(queue_bytes=queue_bytes, split=part)},
             place,
             meeting=_meeting(place, run, patience),
             check=check,
@@ -295,8 +302,8 @@ def open(  # noqa: A001 (the public name)
         looked_up = of_files.pop("vocabularies", None)
         summaries = of_files.pop("statistics", None)
         called = of_files.pop("modules", None)
-        if summaries:
-            text, built = with_statistics(text, built, summaries), None
+        if summaries or split is not None:
+            text, built = bound(text, built, summaries, split), None
         if of_files:
             raise TypeError(f"{', '.join(sorted(of_files))}: not with control=, where storage nodes read the files")
         if offload_model is not None and offload is None:

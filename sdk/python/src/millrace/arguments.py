@@ -5,13 +5,16 @@ from __future__ import annotations
 import difflib
 import operator
 import os
-from typing import Any, Iterable, Mapping, Optional, Sequence, Union
+from typing import Any, Iterable, Mapping, Optional, Sequence, Tuple, Union
 
 from .errors import OptionsError, PipelineError, PipelineProblem
 
-__all__ = ["choice", "document", "name", "named_paths", "paths", "patterns", "unknown", "whole"]
+__all__ = ["choice", "document", "name", "named_paths", "paths", "patterns", "split", "unknown", "whole"]
 
 Path = Union[str, "os.PathLike[str]"]
+#: A part of the rows: ``train`` or ``validation``, the share of ``train``, the seed, and the column whose values are
+#: drawn. The last two may be left out.
+Split = Union[Tuple[str, float], Tuple[str, float, int], Tuple[str, float, int, Optional[str]]]
 
 
 def whole(name: str, value: Any, least: int, most: int) -> Optional[int]:
@@ -103,6 +106,43 @@ def patterns(name: str, values: Union[None, str, Iterable[str]]) -> Optional[lis
     if listed is None or not all(isinstance(value, str) and value for value in listed):
         raise OptionsError(f"{name}={values!r}: want a pattern of names of files, or a list of them", name)
     return listed or None
+
+
+def split(value: Any) -> Optional[str]:
+    """Returns a part of the rows in the form of the binary's flag ``--split``, or None for None.
+
+    Raises:
+        OptionsError: the value is something else than a :data:`Split`, or a member of it is out of range.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, (tuple, list)) or not 2 <= len(value) <= 4:
+        raise OptionsError(
+            f"split={value!r}: want (part, rate), (part, rate, seed) or (part, rate, seed, column), as "
+            '("train", 0.9, 7)',
+            "split",
+        )
+    members: list[Any] = [*value, *(0, None)[len(value) - 2 :]]
+    part, rate, seed, by = members
+    if not isinstance(part, str) or part not in ("train", "validation"):
+        raise OptionsError(f'split={value!r}: the part is {part!r}, want "train" or "validation"', "split")
+    try:
+        share = float("nan") if isinstance(rate, (bool, str, bytes)) else float(rate)
+    except (TypeError, ValueError):
+        share = float("nan")
+    if not 0 < share < 1:
+        raise OptionsError(
+            f"split={value!r}: the rate is {rate!r}, want a number of more than 0 and less than 1: it is the share of "
+            'the rows in the part "train", whichever part is taken',
+            "split",
+        )
+    try:
+        seed = whole("seed", seed, 0, (1 << 64) - 1)
+    except OptionsError as e:
+        raise OptionsError(f"split={value!r}: {e}", "split") from None
+    if by is not None and (not isinstance(by, str) or not by):
+        raise OptionsError(f"split={value!r}: the column is {by!r}, want a name, or None to draw each row", "split")
+    return f"{part}:{share!r}:{seed or 0}" + ("" if by is None else f":{by}")
 
 
 def named_paths(name: str, files: Optional[Mapping[str, Path]]) -> Optional[dict[str, str]]:

@@ -16,6 +16,7 @@ import threading
 import time
 from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 
+from . import arguments
 from .arguments import named_paths
 from .bounds import document, read_all
 from .contexts import resolve
@@ -31,7 +32,7 @@ from .errors import (
     UnreachableError,
 )
 from .jobfile import JobFile, describe_files
-from .pipeline import Pipeline, with_statistics
+from .pipeline import Pipeline, bound
 from .wire import BROKEN, TLS, Address, Connections
 
 __all__ = ["Control", "b64", "pipeline_bytes", "unb64"]
@@ -386,6 +387,7 @@ class Control:
         statistics: Optional[Mapping[str, Union[str, "os.PathLike[str]"]]] = None,
         modules: Optional[Mapping[str, Union[str, "os.PathLike[str]"]]] = None,
         files: Sequence[str] = (),
+        split: Optional[arguments.Split] = None,
     ) -> dict[str, Any]:
         """Submits a job and returns its status.
 
@@ -407,13 +409,17 @@ class Control:
             files: files, folders and patterns of this machine. If no live node holds a partition of the job, the job is
                 over these files: the ``millrace`` binary of this machine describes them, and workers of this machine
                 make the job (:class:`millrace.own.OwnWorker`).
+            split: the part of the rows, as in :func:`millrace.open`. The ``millrace`` binary of this machine puts it
+                into the filter of the job's pipeline.
 
         Raises:
             FilesError: one of ``files`` cannot be described, or a file of ``vocabularies`` or ``modules`` cannot be read.
-            OptionsError: ``vocabularies``, ``statistics`` or ``modules`` is not a mapping of names to paths.
+            OptionsError: ``vocabularies``, ``statistics`` or ``modules`` is not a mapping of names to paths, or
+                ``split`` is not a part.
             PipelineError: the pipeline has errors, or no statistics of a name; or a file of ``statistics`` cannot be
                 read.
-            BinaryError: ``statistics`` is given, or ``files`` are needed, and there is no ``millrace`` binary.
+            BinaryError: ``statistics`` or ``split`` is given, or ``files`` are needed, and there is no ``millrace``
+                binary.
             ValueError: a key of ``spec``, or of its ``plan``, is not a field.
             FileNotFoundError: there is no file of the pipeline's name.
             TokenError, OtherJobError: ``resume`` is damaged, or of another job.
@@ -430,8 +436,8 @@ class Control:
             value = doc.get(field)
             if field == "pipeline" and isinstance(value, (str, os.PathLike)):
                 value = pipeline_bytes(value)
-            if field == "pipeline" and summaries:
-                value = _with_statistics(value, built if isinstance(built, Pipeline) else None, summaries)
+            if field == "pipeline" and (summaries or split is not None):
+                value = _bound(value, built if isinstance(built, Pipeline) else None, summaries, split)
             if isinstance(value, (bytes, bytearray)):
                 doc[field] = b64(bytes(value))
         looked_up = [JobFile("vocabulary", *item) for item in (named_paths("vocabularies", vocabularies) or {}).items()]
@@ -450,7 +456,8 @@ class Control:
                 return self._submit({**request, "ownFiles": describe_files(files)}, looked_up + called)
         except ServiceError as e:
             if isinstance(built, Pipeline):
-                e = ServiceError(e.code, built.explain(e.message), e.where, e.details)
+                explained = built.explain(e.message, filters=split is None)  # the part changes the filter's paths
+                e = ServiceError(e.code, explained, e.where, e.details)
             raise of_token(e) from e
 
     def _submit(self, request: Mapping[str, Any], files: list[JobFile]) -> dict[str, Any]:
@@ -515,15 +522,21 @@ def _check_known(spec: Any, status: Mapping[str, Any]) -> None:
         )
 
 
-def _with_statistics(document: Any, built: Optional[Pipeline], summaries: Mapping[str, str]) -> bytes:
-    """Returns a job's pipeline with the numbers of summaries."""
+def _bound(
+    document: Any,
+    built: Optional[Pipeline],
+    summaries: Optional[Mapping[str, str]],
+    split: Optional[arguments.Split],
+) -> bytes:
+    """Returns a job's pipeline with the numbers of summaries, and of a part of the rows."""
+    name = "statistics" if summaries else "split"
     if not isinstance(document, (bytes, bytearray)):
-        raise OptionsError(f"statistics={dict(summaries)!r}: the job has no pipeline that takes them", "statistics")
+        raise OptionsError(f"{name}=: the job has no pipeline that takes it", name)
     try:
         text = bytes(document).decode()
     except UnicodeDecodeError as e:
-        raise OptionsError(f"statistics={dict(summaries)!r}: the pipeline is not UTF-8", "statistics") from e
-    return with_statistics(text, built, summaries).encode()
+        raise OptionsError(f"{name}=: the pipeline is not UTF-8", name) from e
+    return bound(text, built, summaries, split).encode()
 
 
 class _Alien(Exception):

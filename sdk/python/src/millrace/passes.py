@@ -17,7 +17,7 @@ from typing import Any, Iterable, List, Mapping, Optional, Union
 from . import arguments, binary
 from .contexts import resolve
 from .errors import ContextError, OptionsError, PassError
-from .pipeline import Pipeline
+from .pipeline import Pipeline, split_flags
 from .wire import TLS
 
 __all__ = ["build_vocabulary", "summarize"]
@@ -33,6 +33,7 @@ def summarize(
     pipeline: Union[None, arguments.Path, Pipeline] = None,
     name: Optional[str] = None,
     statistics: Optional[Mapping[str, arguments.Path]] = None,
+    split: Optional[arguments.Split] = None,
     whole: bool = False,
     overwrite: bool = False,
     control: Union[None, str, Iterable[str]] = None,
@@ -49,6 +50,7 @@ def summarize(
         pipeline: instead of ``columns``: the summary is of the values that its operators take statistics of.
         name: with ``pipeline``: the name of the statistics in it; None takes the only ones.
         statistics: with ``pipeline``: the summaries of its other statistics, by name.
+        split: with ``pipeline``: the part of the rows, as in :func:`millrace.open`.
         whole: whether the statistics of the partitions are left out.
         overwrite: whether ``out`` may be there already.
         control: the URLs of a control plane's members, or a context's name. The data are then the partitions whose
@@ -69,6 +71,7 @@ def summarize(
     """
     flags = ["--columns=" + column for column in columns]
     flags += [f"--{flag}" for flag, given in (("whole", whole), ("overwrite", overwrite)) if given]
+    flags += split_flags(split)
     return _run(["dataset", "summarize"], flags, files, pipeline, name, statistics, out, control, placement, work, tls)
 
 
@@ -79,6 +82,7 @@ def build_vocabulary(
     out: arguments.Path,
     name: Optional[str] = None,
     statistics: Optional[Mapping[str, arguments.Path]] = None,
+    split: Optional[arguments.Split] = None,
     overwrite: bool = False,
     memory: Optional[int] = None,
     control: Union[None, str, Iterable[str]] = None,
@@ -95,6 +99,7 @@ def build_vocabulary(
             the counts of all keys.
         name: the name of the vocabulary in the pipeline; None takes the only one.
         statistics: the summaries of the pipeline's statistics, by name.
+        split: the part of the rows, as in :func:`millrace.open`.
         overwrite: whether ``out`` may be there already.
         memory: the most bytes of keys in memory.
         control, placement, work, tls: as in :func:`summarize`.
@@ -109,6 +114,7 @@ def build_vocabulary(
     flags = ["--overwrite"] if overwrite else []
     if memory is not None:
         flags.append(f"--memory={memory}")
+    flags += split_flags(split)
     return _run(["vocabulary", "build"], flags, files, pipeline, name, statistics, out, control, placement, work, tls)
 
 

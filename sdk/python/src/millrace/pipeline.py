@@ -604,6 +604,7 @@ class Pipeline:
         vocabularies: Optional[Mapping[str, arguments.Path]] = None,
         statistics: Optional[Mapping[str, arguments.Path]] = None,
         modules: Optional[Mapping[str, arguments.Path]] = None,
+        split: Optional[arguments.Split] = None,
     ) -> Checked:
         """Checks the pipeline with the ``millrace`` binary: by itself, or against files.
 
@@ -612,17 +613,20 @@ class Pipeline:
             vocabularies: the files of the pipeline's vocabularies, by name. A check against files needs all of them.
             statistics: the summaries of the pipeline's statistics, by name. A check against files needs all of them.
             modules: the WebAssembly modules that operators name, by name. A check against files needs all of them.
+            split: the part of the rows, as in :func:`millrace.open`.
 
         Raises:
             PipelineError: the pipeline has errors, each with the line of Python that added the group; or the files
                 cannot be read.
-            OptionsError: ``vocabularies``, ``statistics`` or ``modules`` is not a mapping of names to files.
+            OptionsError: ``vocabularies``, ``statistics`` or ``modules`` is not a mapping of names to files, or
+                ``split`` is not a part.
             BinaryError: there is no ``millrace`` binary.
         """
         named = ["--in=" + _csv(os.fspath(f)) for f in files]
         named += _flags("vocabulary", arguments.named_paths("vocabularies", vocabularies))
         named += _flags("statistics", arguments.named_paths("statistics", statistics))
         named += _flags("wasm", arguments.named_paths("modules", modules))
+        named += split_flags(split)
         answer = _ask(["-", *named], self.to_yaml())
         _raise_problems(answer, self.locate)
         return Checked(
@@ -659,9 +663,9 @@ class Pipeline:
                 return group.place
         return None
 
-    def explain(self, message: str) -> str:
+    def explain(self, message: str, filters: bool = True) -> str:
         """Returns a control plane's error message about the pipeline's document with the lines of Python that added the
-        groups in the message.
+        groups in the message, and with those of the filters if ``filters``.
         """
 
         def with_place(found: "re.Match[str]") -> str:
@@ -670,7 +674,7 @@ class Pipeline:
 
         names = "".join(rf"|vocabularies\.{re.escape(v.name)}(?![\w-])" for v in self.vocabularies)
         names += "".join(rf"|statistics\.{re.escape(s.name)}(?![\w-])" for s in self.named_statistics)
-        if self.row_filter is not None:
+        if filters and self.row_filter is not None:
             names += r"|filter\b(?=[.:\[])"
         path = rf"(?:line \d+:\d+: )?\b((?:label\b|(?:values|dense|sparse|generated)\[\d+\]{names})[\w\[\].]*)"
         return re.sub(path, with_place, message)
@@ -899,19 +903,37 @@ def _ask(arguments: List[str], document: str) -> Mapping[str, Any]:
     raise PipelineError([PipelineProblem(message.removeprefix("millrace: "))])
 
 
-def with_statistics(text: str, built: Optional[Pipeline], summaries: Mapping[str, str]) -> str:
-    """Returns a pipeline's document with the numbers of summaries for its statistics, by name.
+def split_flags(split: Optional[arguments.Split]) -> List[str]:
+    """Returns the flag of a part of the rows; none for all rows.
+
+    Raises:
+        OptionsError: ``split`` is not a part.
+    """
+    part = arguments.split(split)
+    return [] if part is None else [f"--split={part}"]
+
+
+def bound(
+    text: str,
+    built: Optional[Pipeline],
+    summaries: Optional[Mapping[str, str]] = None,
+    split: Optional[arguments.Split] = None,
+) -> str:
+    """Returns a pipeline's document with the numbers of summaries for its statistics, and of a part of the rows.
 
     Args:
         text: a document, or the name of a pipeline that ships with Millrace.
         built: the pipeline that the document was made of, if it was.
+        summaries: the paths of the summaries, by the name of the statistics.
+        split: the part; None takes all rows.
 
     Raises:
+        OptionsError: ``split`` is not a part.
         PipelineError: the pipeline has errors, or no statistics of a name; or a summary cannot be read.
         BinaryError: there is no ``millrace`` binary.
     """
     name = "-" if "\n" in text or ":" in text else text
-    answer = _ask([name, *_flags("statistics", summaries)], text)
+    answer = _ask([name, *_flags("statistics", summaries), *split_flags(split)], text)
     _raise_problems(answer, built.locate if built is not None else lambda path: None)
     return str(answer["document"])
 
