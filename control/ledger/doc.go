@@ -106,8 +106,8 @@
 //
 // Per job there is a "ranks" record (each rank's session and epoch). Per epoch there is a mark (every split before it
 // is delivered), and one record for every 1,024 splits at or above the mark: a bitmap of the delivered splits, and the
-// delivered numbers of the unfinished ones (package format has the bytes). So an acknowledgement that was answered is in
-// the records, wherever in a split it is, and no later leader grants its numbers. Numbers that were acknowledged and
+// delivered numbers of the unfinished ones (package format has the bytes). So an acknowledgement that was answered is
+// in the records, wherever in a split it is, and no later leader grants its numbers. Numbers that were acknowledged and
 // not answered may be granted again. The launcher, which has delivered them already, drops their mini-batches and
 // acknowledges them again, or it attaches with its token.
 //
