@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/terminal"
+	"github.com/millrace/millrace/sdk/dataset"
 )
 
 // datasetCommands are the commands that write and read the files of a data set.
@@ -132,25 +133,99 @@ folder as it was.`,
 	return cmd
 }
 
+// checkOutlook checks the flags of an outlook.
+func checkOutlook(f *pflag.FlagSet, o dataset.Options) error {
+	switch {
+	case !f.Changed("batch") && f.Changed("split-batches"):
+		return cli.Usagef("--split-batches is for --batch, which says the rows of a mini-batch")
+	case !f.Changed("batch"):
+		return nil
+	case f.Changed("coverage") || f.Changed("count"):
+		return cli.Usagef("--batch prints mini-batches, --coverage and --count print columns: give one of them")
+	case o.Batch > dataset.MaxBatch:
+		return cli.Usagef("--batch %d: want 1 to %d rows", o.Batch, dataset.MaxBatch)
+	case o.SplitBatches > dataset.MaxSplitBatches:
+		return cli.Usagef("--split-batches %d: want 1 to %d", o.SplitBatches, dataset.MaxSplitBatches)
+	}
+	return nil
+}
+
+// printOutlook prints what an epoch will be as a table.
+func printOutlook(w io.Writer, v *partitionfile.Outlook) {
+	fmt.Fprintf(w, "%s in %s, mini-batches of %s, splits of %s\n\n", quantity.Of(v.Rows, "row"),
+		quantity.Of(v.Partitions, "partition"), quantity.Of(v.Batch, "row"), quantity.Of(v.SplitBatches, "mini-batch"))
+	fmt.Fprintln(w, "boundary\tmini-batches\tshort\trows of these\tsplits\tcut row groups\tneeded bytes\tread bytes\t"+
+		"ratio")
+	for _, b := range v.Boundaries {
+		fmt.Fprintf(w, "%v\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.2f\n", b.Boundary, b.MiniBatches, b.Short, b.LeftOut, b.Splits,
+			b.CutGroups, b.NeededBytes, b.ReadBytes, float64(b.ReadBytes)/float64(max(b.NeededBytes, 1)))
+	}
+}
+
+// printCoverage prints which share of the rows of files has a value, column by column.
+func printCoverage(w io.Writer, v *partitionfile.Coverage) {
+	fmt.Fprintf(w, "%s in %s\n", quantity.Of(v.Rows, "row"), quantity.Of(v.Partitions, "partition"))
+	for i := range v.Columns {
+		k := &v.Columns[i]
+		fmt.Fprintf(w, "  %s\t%s\n", terminal.Cell(k.Name), terminal.Cell(k.Describe()))
+	}
+}
+
+// printDescriptions prints what files hold, column by column.
+func printDescriptions(w io.Writer, list []partitionfile.Description) {
+	for i := range list {
+		v := &list[i]
+		fmt.Fprintf(w, "%s\t%s, %s in %s, %d bytes\n", terminal.Cell(v.Path), v.Format,
+			quantity.Of(v.Rows, "row"), quantity.Of(len(v.RowGroups), "row group"), v.Bytes)
+		for _, k := range v.Columns {
+			note := k.Codec
+			if k.Refused != "" {
+				note = "refused: " + k.Refused
+			}
+			fmt.Fprintf(w, "  %s\t%s\t%d bytes\t%s\n", terminal.Cell(k.Name), k.Type, k.Compressed, note)
+		}
+	}
+}
+
 func (c datasetCommands) inspect() *cobra.Command {
 	var in input
 	var coverage, count bool
+	var options dataset.Options
 	cmd := &cobra.Command{
 		Use:   "inspect FILE...",
 		Short: "What files hold: rows, row groups, columns, and which of them a pipeline can read",
+		Long: `What files hold: rows, row groups, columns, and which of them a pipeline can read.
+
+With --batch: what an epoch of a job over the files is with that batch, for each --boundary of a job:
+mini-batches, those with fewer rows and how many rows they have, which --tail drop leaves out, splits, and
+row groups whose rows are in several splits. Drives read pages whole, so they read the pages at the ends
+of splits inside row groups, and the dictionaries, more than once: "read bytes" counts them with all
+columns that a pipeline can read, "needed bytes" counts each column chunk once. Pages are those of the
+files' page indexes; where a file has none, all pages of a chunk count as having the first one's rows.`,
 		Example: "  millrace dataset inspect data/part-00000.parquet --output json\n" +
 			"  millrace dataset inspect day_0.tsv\n" +
 			"  millrace dataset inspect data/ --coverage\n" +
+			"  millrace dataset inspect data/ --batch 8192\n" +
 			"  millrace dataset inspect 's3://rows/2026-11-20/*.parquet' https://data.example/day_0.parquet",
 		Args: wantFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in.in = args
+			if err := checkOutlook(cmd.Flags(), options); err != nil {
+				return err
+			}
 			config, err := in.localConfig(cmd)
 			if err != nil {
 				return err
 			}
-			var list []partitionfile.Description
 			files := partitionfile.Resolver{Opener: config.Sources.Opener}
+			if options.Batch > 0 {
+				v, err := files.Outlook(cmd.Context(), config.Files, partitionfile.Format(in.format), config.Text, options)
+				if err != nil {
+					return adviseImport(err)
+				}
+				return c.Print(v, func(w io.Writer) { printOutlook(w, v) })
+			}
+			var list []partitionfile.Description
 			for _, path := range config.Files {
 				v, err := files.Describe(cmd.Context(), path, partitionfile.Format(in.format), config.Text,
 					partitionfile.Counting(count))
@@ -161,28 +236,9 @@ func (c datasetCommands) inspect() *cobra.Command {
 			}
 			if coverage {
 				covered := partitionfile.Cover(list)
-				return c.Print(covered, func(w io.Writer) {
-					fmt.Fprintf(w, "%s in %s\n", quantity.Of(covered.Rows, "row"),
-						quantity.Of(covered.Partitions, "partition"))
-					for i := range covered.Columns {
-						k := &covered.Columns[i]
-						fmt.Fprintf(w, "  %s\t%s\n", terminal.Cell(k.Name), terminal.Cell(k.Describe()))
-					}
-				})
+				return c.Print(covered, func(w io.Writer) { printCoverage(w, &covered) })
 			}
-			return c.Print(list, func(w io.Writer) {
-				for _, v := range list {
-					fmt.Fprintf(w, "%s\t%s, %s in %s, %d bytes\n", terminal.Cell(v.Path), v.Format,
-						quantity.Of(v.Rows, "row"), quantity.Of(len(v.RowGroups), "row group"), v.Bytes)
-					for _, k := range v.Columns {
-						note := k.Codec
-						if k.Refused != "" {
-							note = "refused: " + k.Refused
-						}
-						fmt.Fprintf(w, "  %s\t%s\t%d bytes\t%s\n", terminal.Cell(k.Name), k.Type, k.Compressed, note)
-					}
-				}
-			})
+			return c.Print(list, func(w io.Writer) { printDescriptions(w, list) })
 		},
 	}
 	f := cmd.Flags()
@@ -194,6 +250,8 @@ func (c datasetCommands) inspect() *cobra.Command {
 		"files lack the column")
 	f.BoolVar(&count, "count", false,
 		"read the columns of which a file does not say how many rows have a value, and count")
+	f.IntVar(&options.Batch, "batch", 0, "print what an epoch of a job is with mini-batches of so many rows")
+	f.IntVar(&options.SplitBatches, "split-batches", dataset.DefaultSplitBatches, "with --batch: mini-batches of a split")
 	in.commands, in.threads = "vendor", 1
 	return cmd
 }

@@ -30,6 +30,7 @@ type plannedData struct {
 	partitions   int
 	bytes, rows  int64
 	descriptions []partitionfile.Description
+	manifest     *dataset.Manifest // nil where the files' descriptions do not make one
 }
 
 // figure returns a figure that was measured of the data set.
@@ -78,7 +79,7 @@ func (o *planOptions) readData(ctx context.Context) (*plannedData, error) {
 
 // addUp adds up the data set: that of the manifest, if there is one, or else the descriptions.
 func (d *plannedData) addUp(manifest *dataset.Manifest) {
-	if manifest != nil {
+	if d.manifest = manifest; manifest != nil {
 		d.partitions = len(manifest.Partitions)
 		for i := range manifest.Partitions {
 			d.bytes += manifest.Partitions[i].Bytes
@@ -87,10 +88,39 @@ func (d *plannedData) addUp(manifest *dataset.Manifest) {
 		return
 	}
 	d.partitions = len(d.descriptions)
+	partitions := make([]dataset.Partition, len(d.descriptions))
 	for i := range d.descriptions {
-		d.bytes += d.descriptions[i].Bytes
-		d.rows += d.descriptions[i].Rows
+		v := &d.descriptions[i]
+		d.bytes += v.Bytes
+		d.rows += v.Rows
+		partitions[i] = dataset.Partition{Name: v.Path, Bytes: v.Bytes, Rows: v.Rows, RowGroups: v.RowGroups}
 	}
+	d.manifest, _ = dataset.NewManifest(partitions)
+}
+
+// splitsAssumption returns what the bytes of a row assume of splits of mini-batches of some rows: that none ends inside
+// a row group. It is empty if none does, and where the row groups are not known.
+func (d *plannedData) splitsAssumption(batch int) string {
+	o := dataset.Options{Batch: batch, Shuffle: dataset.ShuffleNone}
+	plan, err := dataset.NewPlan(d.manifest, o)
+	if err != nil {
+		return ""
+	}
+	cut, all := 0, 0
+	for part := range plan.GroupParts(d.manifest) {
+		if part.First == 0 {
+			if all++; !part.IsWhole() {
+				cut++
+			}
+		}
+	}
+	if cut == 0 {
+		return ""
+	}
+	return fmt.Sprintf("drives read each byte of the columns once. Splits of %s of %s end inside %d of %s, whose pages "+
+		"there are read more than once: millrace dataset inspect --batch %d says how much that is, and how much less it "+
+		"is with --boundary none", quantity.Of(plan.Options().SplitBatches, "mini-batch"), quantity.Of(batch, "row"), cut,
+		quantity.Of(all, "row group"), batch)
 }
 
 // readDataDocument reads a manifest, or what `millrace dataset inspect --output json` wrote.
@@ -169,6 +199,9 @@ func (o *planOptions) pipelineJob(data *plannedData, m *image.Image) (*sizing.Jo
 		return nil, need, fmt.Errorf("%s: %w", o.image, err)
 	}
 	need.Assumes = append(need.Assumes, cost.Assumes...)
+	if line := data.splitsAssumption(rows); line != "" {
+		need.Assumes = append(need.Assumes, line)
+	}
 	if len(cost.Beyond) > 0 {
 		need.Assumes = append(need.Assumes, "the model of drives has no stage for "+strings.Join(cost.Beyond, ", ")+
 			": these units are taken to keep up with their neighbours")

@@ -179,4 +179,7 @@ func TestRefusedPlansOfPipelines(t *testing.T) {
 	}
 	r := planOf(t, "--pipeline", filtered, "--t", "1e6", "--in", data)
 	assert.Contains(t, strings.Join(r.Assumes, "\n"), "the filter passes every row")
+	assert.NotContains(t, strings.Join(r.Assumes, "\n"), "end inside")
+	r = planOf(t, "--pipeline", file(t, "b.yaml", someColumns+"batch: 4\n"), "--t", "1e6", "--in", data)
+	assert.Contains(t, strings.Join(r.Assumes, "\n"), "Splits of 16 mini-batches of 4 rows end inside 1 of 1 row group, ")
 }

@@ -67,16 +67,26 @@ func Describe(
 	if !known {
 		return v, fmt.Errorf("%s: no format is called %q", path, fileFormat)
 	}
+	err = usePartition(ctx, path, parser, options, func(p *partition.Partition) (err error) {
+		v, err = describePartition(ctx, p, path, fileFormat, options, count)
+		return err
+	})
+	return v, err
+}
+
+// usePartition opens the file at path for as long as a function uses it.
+func usePartition(ctx context.Context, path string, parser program.Source, options text.Options,
+	use func(*partition.Partition) error) (err error) {
 	f, state, err := openfiles.OpenRegular(path)
 	if err != nil {
-		return v, err
+		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	p, err := partition.Open(ctx, filepath.Base(path), f, state.Size, parser, partition.Options{Text: options})
 	if err != nil {
-		return v, err
+		return err
 	}
-	return describePartition(ctx, p, path, fileFormat, options, count)
+	return use(p)
 }
 
 // describePartition returns what an open partition holds.

@@ -258,19 +258,31 @@ func (r Resolver) Describe(
 	if !file.InStore() {
 		return Describe(ctx, file.Name(), fileFormat, options, count)
 	}
+	err = r.usePartition(ctx, file, fileFormat, options, func(p *partition.Partition) (err error) {
+		v, err = describePartition(ctx, p, file.String(), fileFormat, options, count)
+		return err
+	})
+	return v, err
+}
+
+// usePartition opens a file for as long as a function uses it.
+func (r Resolver) usePartition(ctx context.Context, file source.Location, fileFormat Format, options text.Options,
+	use func(*partition.Partition) error) (err error) {
 	parser, known := fileFormat.Source()
 	switch {
 	case !known:
-		return v, fmt.Errorf("%s: no format is called %q", file, fileFormat)
+		return fmt.Errorf("%s: no format is called %q", file, fileFormat)
+	case !file.InStore():
+		return usePartition(ctx, file.Name(), parser, options, use)
 	case r.Opener == nil:
-		return v, &NoOpenerError{Location: file}
+		return &NoOpenerError{Location: file}
 	}
 	drive, err := host.OpenFiles(ctx, []source.Location{file}, host.DriveOptions{
 		Source: parser, Text: options, Sources: host.Sources{Opener: r.Opener},
 	})
 	if err != nil {
-		return v, err
+		return err
 	}
 	defer func() { err = errors.Join(err, drive.Close()) }()
-	return describePartition(ctx, drive.Partitions()[0], file.String(), fileFormat, options, count)
+	return use(drive.Partitions()[0])
 }

@@ -210,6 +210,21 @@ func (p *Plan) MiniBatches() uint64 {
 	return uint64(n)
 }
 
+// ShortMiniBatches returns how many mini-batches have fewer than Batch rows.
+func (p *Plan) ShortMiniBatches() (n uint64) {
+	batch := int64(p.options.Batch)
+	switch {
+	case p.options.Tail == DropTail:
+		return 0
+	case p.options.Boundary == BoundaryNone:
+		return uint64(min(p.rows%batch, 1))
+	}
+	for _, rows := range p.partitions {
+		n += uint64(min(rows%batch, 1))
+	}
+	return n
+}
+
 // Fragments returns how many fragments the plan has; they are numbered from 0.
 func (p *Plan) Fragments() uint64 { return p.firstFragments[len(p.firstFragments)-1] }
 

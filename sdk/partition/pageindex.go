@@ -97,20 +97,25 @@ func (p *Partition) ReadPageIndex(group int, leaf *format.Leaf, row int64) PageI
 
 // headerAgrees reports whether page i of a column without lists has as many rows as the index says.
 func (p *Partition) headerAgrees(x PageIndex, i int, rows int64) bool {
-	page := &x[i]
+	values, ok := p.valuesOfPage(x[i].Offset, int64(x[i].Size))
+	return ok && values == x.EndRow(i, rows)-x[i].FirstRow
+}
+
+// valuesOfPage returns how many values the header of the page at an offset of the file counts. size bounds the page. ok
+// is false if no data page begins there.
+func (p *Partition) valuesOfPage(offset, size int64) (values int64, ok bool) {
 	for _, most := range headerReads {
-		b := make([]byte, min(most, page.Size))
-		if n, err := p.ReadAt(b, page.Offset); n < len(b) && err != nil {
-			return false
+		b := make([]byte, min(int64(most), size))
+		if n, err := p.ReadAt(b, offset); n < len(b) && err != nil {
+			return 0, false
 		}
 		h, _, err := format.ParsePageHeader(b)
 		if err == nil {
-			return (h.Type == format.DataPage || h.Type == format.DataPageV2) &&
-				int64(h.NumValues) == x.EndRow(i, rows)-page.FirstRow
+			return int64(h.NumValues), h.Type == format.DataPage || h.Type == format.DataPageV2
 		}
-		if !errors.Is(err, format.ErrMoreInput) || len(b) == int(page.Size) {
-			return false
+		if !errors.Is(err, format.ErrMoreInput) || int64(len(b)) == size {
+			return 0, false
 		}
 	}
-	return false
+	return 0, false
 }

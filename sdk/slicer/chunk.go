@@ -9,10 +9,6 @@ import (
 	"github.com/millrace/millrace/sdk/partition"
 )
 
-// smallChunk is the size of the rest of a column chunk, in bytes, up to which the rest is moved whole where memory
-// allows. A chunk that is no larger needs no page index.
-const smallChunk = 64 << 10
-
 // chunk is a column chunk (text: the partition) that a stream has begun and not ended.
 type chunk struct {
 	chunkLayout

@@ -207,7 +207,7 @@ func TestPlentyMovesOnce(t *testing.T) {
 		for i, c := range f.columns {
 			f.columns[i].declared = 0
 			for _, rows := range f.groups {
-				if c.length(rows) > smallChunk {
+				if c.length(rows) > partition.SmallChunk {
 					f.columns[i].page, f.columns[i].dictPage = headerBytes, min(c.dictPage, headerBytes)
 				}
 				total += f.columns[i].length(rows)

@@ -54,8 +54,8 @@ func (s *starter) beginChunk(column, group int, row int64) Step {
 	}
 	c := describeChunk(s.columns.partition, column, leaf, annotation, group,
 		row-s.columns.partition.RowGroups()[group].First)
-	c.moveWholeBelow = min(smallChunk, s.arena.workspace.span.Len/uint64(8*len(s.columns.leaves)))
-	if leaf == nil || s.direct || c.length <= smallChunk {
+	c.moveWholeBelow = min(partition.SmallChunk, s.arena.workspace.span.Len/uint64(8*len(s.columns.leaves)))
+	if leaf == nil || s.direct || c.length <= partition.SmallChunk {
 		s.placeCursor(c)
 		return nil
 	}

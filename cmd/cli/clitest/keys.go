@@ -19,8 +19,8 @@ var counts = map[string]bool{
 	"rounds":   true,
 	"switches": true, "other_jobs": true, "turns": true, "speedup": true, // of bench regions
 	"dilation":     true, // a factor
-	"mini_batches": true, "fragments": true, "jobs": true, "drives": true, "drives_wanted": true, "drives_peak": true,
-	"stalls":           true,
+	"mini_batches": true, "short_mini_batches": true, "split_mini_batches": true, "cut_row_groups": true,
+	"fragments": true, "jobs": true, "drives": true, "drives_wanted": true, "drives_peak": true, "stalls": true,
 	"queue_depth_mean": true,
 	"region":           true, "regions": true, "boot_slot": true, "previous_slot": true, "slm_first_byte": true,
 	"nsid": true, "csi": true, "slot": true, "engine_threads": true, "threads": true, "programs_run": true,
