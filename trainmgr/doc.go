@@ -32,15 +32,14 @@
 //	Throughput    times a step: T
 //	Source        says where pieces come from: the drives of an api.Storage, or the leases of a control plane
 //	Piece         is consecutive fragments of one split that one drive makes
-//	Delivery      is one epoch under way: it takes each piece in a goroutine and delivers no mini-batch twice
-//	joiner        keeps the fragments of a mini-batch until the last one has come
 //	scaling       changes how many drives run while the job runs, by the law of package trainmgr/autoscale
 //	splitsharing  shares splits between drives and the trainer's own CPUs (package offload decides how many)
 //	Job           iterates, acknowledges, checkpoints, reports
 //
-// Rooms below hold what stands alone: inputqueue is the input queue, starvation records why a trainer starved, combined
-// makes one storage of own CPUs and drives elsewhere, pacer limits the CPU time of own workers, sidemeter counts what a
-// side makes, profilepass times trainer and drives for a profile, and metricfile keeps the metrics.
+// Rooms below hold what stands alone: delivery delivers an epoch from the pieces of a Source and joins fragments,
+// inputqueue is the input queue, starvation records why a trainer starved, combined makes one storage of own CPUs and
+// drives elsewhere, pacer limits the CPU time of own workers, sidemeter counts what a side makes, profilepass times
+// trainer and drives for a profile, and metricfile keeps the metrics.
 //
 // # Mini-batches of several splits
 //

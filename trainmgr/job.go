@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr/allocation"
+	"github.com/millrace/millrace/trainmgr/delivery"
 	"github.com/millrace/millrace/trainmgr/inputqueue"
 	"github.com/millrace/millrace/trainmgr/starvation"
 )
@@ -41,9 +42,9 @@ type tally struct {
 	bytes         int64
 	elapsed       time.Duration
 	epochs        []inputqueue.Statistics // epochs has the statistics of epochs that have finished.
-	current       *inputqueue.Queue       // current is the queue of the epoch under way; it is nil when no iteration is.
+	current       *delivery.Delivery      // current is the epoch under way; it is nil when no iteration is.
 	begun         time.Time               // when the epoch under way began; zero when no iteration is under way
-	busiestDrives int                     // most drives at once
+	busiestDrives int                     // most drives at once, in epochs that have finished
 	drives        map[string]driveTally
 }
 
@@ -115,16 +116,6 @@ func (j *Job) Checkpoint() dataset.Token {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.epoch.Progress.Token()
-}
-
-// QueueStatus is the state of a job's input queue.
-type QueueStatus struct {
-	MiniBatches int
-	Bytes       int64
-	LimitBytes  int64
-	Full        bool          // a mini-batch waits for room in the queue
-	Stall       time.Duration // the trainer waited, after its first mini-batch
-	TakenRows   uint64        // TakenRows counts the rows that the trainer has taken since the job began.
 }
 
 // Queue returns the state of the input queue.
@@ -231,7 +222,7 @@ func (j *Job) checkDelivered(before int64, ownsNone bool) error {
 func (j *Job) deliveredBatches() (batches int64, ownsNone bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.tally.batches, j.epoch.empty()
+	return j.tally.batches, j.epoch.Empty()
 }
 
 func (j *Job) beginIteration() error {
@@ -274,7 +265,7 @@ func (j *Job) iterateEpoch(ctx context.Context, yield func(*tensor.MiniBatch, er
 	if err != nil {
 		return false, err
 	}
-	defer d.stop()
+	defer j.stopDelivery(d)
 	for first := true; ; first = false {
 		mb, err := j.nextBatch(ctx, d, first)
 		if errors.Is(err, io.EOF) {
@@ -293,14 +284,47 @@ func (j *Job) iterateEpoch(ctx context.Context, yield func(*tensor.MiniBatch, er
 	}
 }
 
+// startDelivery starts the delivery of the mini-batches that the current epoch still owes.
+func (j *Job) startDelivery(ctx context.Context) (*delivery.Delivery, error) {
+	j.mu.Lock()
+	epoch := j.epoch
+	settled, err := epoch.Settled()
+	j.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	d, err := delivery.New(ctx, epoch, settled, delivery.Options{Job: j.digest, Order: j.options.Order,
+		QueueBytes: j.options.QueueBytes, Memory: &j.memory, Queue: j.Queue, Now: j.options.Now, Logger: j.options.Logger,
+		Begin: j.source.Begin})
+	if err != nil {
+		return nil, err
+	}
+	j.mu.Lock()
+	j.tally.current, j.tally.begun = d, j.options.Now()
+	j.mu.Unlock()
+	d.Start()
+	return d, nil
+}
+
+// stopDelivery ends a delivery and adds its statistics to the job's.
+func (j *Job) stopDelivery(d *delivery.Delivery) {
+	d.Stop()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.tally.elapsed += j.options.Now().Sub(j.tally.begun)
+	j.tally.epochs = append(j.tally.epochs, d.Statistics())
+	j.tally.busiestDrives = max(j.tally.busiestDrives, d.BusiestDrives())
+	j.tally.current, j.tally.begun = nil, time.Time{}
+}
+
 // nextBatch waits for the next mini-batch and counts it as delivered. The wait for the first mini-batch is not
 // starvation, so it is not recorded.
-func (j *Job) nextBatch(ctx context.Context, d *delivery, first bool) (*tensor.MiniBatch, error) {
+func (j *Job) nextBatch(ctx context.Context, d *delivery.Delivery, first bool) (*tensor.MiniBatch, error) {
 	stopWatch := func() {}
 	if !first {
 		stopWatch = j.recorder.WatchWait()
 	}
-	mb, err := d.queue.Get(ctx)
+	mb, makers, err := d.Next(ctx)
 	stopWatch()
 	if err != nil {
 		return nil, err
@@ -309,17 +333,16 @@ func (j *Job) nextBatch(ctx context.Context, d *delivery, first bool) (*tensor.M
 		mb.Release()
 		return nil, context.Cause(ctx)
 	}
-	makers := d.takeMakers(mb.Name.Number)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, m := range makers {
-		of := j.tally.drives[m.drive]
-		of.rows += int64(m.rows)
+		of := j.tally.drives[m.Drive]
+		of.rows += int64(m.Rows)
 		of.fragments++
-		if m.first {
+		if m.First {
 			of.batches++
 		}
-		j.tally.drives[m.drive] = of
+		j.tally.drives[m.Drive] = of
 	}
 	j.tally.rows += int64(mb.Rows)
 	j.tally.batches++

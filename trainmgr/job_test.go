@@ -150,7 +150,12 @@ func (s *fakeStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	cut, place := placeOf(plan, number)
+	cut, err := plan.Fragment(number)
+	if err != nil {
+		return nil, err
+	}
+	var place tensor.Fragment
+	place.Index, place.Of = plan.Place(cut)
 	s.next++
 	s.f.alive.Add(1)
 	mb := tensor.New(&tensor.Schema{Label: true, Keys: []tensor.Key{{Name: "cat_0", NumEmbeddings: 100}},

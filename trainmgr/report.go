@@ -63,6 +63,7 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 	elapsed := tally.elapsed
 	if tally.current != nil {
 		epochs = append(epochs, tally.current.Statistics())
+		tally.busiestDrives = max(tally.busiestDrives, tally.current.BusiestDrives())
 		elapsed += j.options.Now().Sub(tally.begun)
 	}
 	allocated := j.source.Allocation()

@@ -22,9 +22,9 @@ func floor(pkg string) int {
 // trainmgrMayImport lists the packages of the module that the launcher's package may import.
 var trainmgrMayImport = map[string]bool{
 	"sdk/dataset": true, "sdk/pipeline": true, "sdk/tensor": true, "host/api": true, "trainmgr/allocation": true,
-	"trainmgr/offload": true, "trainmgr/autoscale": true, "trainmgr/combined": true, "trainmgr/inputqueue": true,
-	"trainmgr/metricfile": true, "trainmgr/pacer": true, "trainmgr/profilepass": true, "trainmgr/sidemeter": true,
-	"trainmgr/starvation": true,
+	"trainmgr/offload": true, "trainmgr/autoscale": true, "trainmgr/combined": true, "trainmgr/delivery": true,
+	"trainmgr/inputqueue": true, "trainmgr/metricfile": true, "trainmgr/pacer": true, "trainmgr/profilepass": true,
+	"trainmgr/sidemeter": true, "trainmgr/starvation": true,
 }
 
 // belowDrives reports whether a package of sdk knows nothing of drives: those that are pure, and the way from a

@@ -1,10 +1,11 @@
-package trainmgr
+package delivery
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -13,32 +14,48 @@ import (
 	"github.com/millrace/millrace/trainmgr/inputqueue"
 )
 
-// delivery is one epoch while it is delivered: a dispatcher that takes pieces from the source, a goroutine for each
-// piece under way, and the input queue between them and the trainer. It is the source's Delivery. What pieces bring is
+// Options are what a Delivery needs of its job. All are required.
+type Options struct {
+	Job        dataset.Digest
+	Order      dataset.Order
+	QueueBytes int64              // bound of the input queue
+	Memory     *tensor.Memory     // Mini-batches that are joined lie in it.
+	Queue      func() QueueStatus // Queue returns the state of the job's input queue, over all epochs.
+	Now        func() time.Time
+	Logger     *slog.Logger
+	// Begin starts to hand out the pieces of an epoch.
+	Begin func(ctx context.Context, epoch *Epoch, view View) (Pieces, error)
+}
+
+// Delivery is one epoch while it is delivered: a dispatcher that takes pieces from the source, a goroutine for each
+// piece under way, and the input queue between them and the trainer. It is the source's View. What pieces bring is
 // counted in fragments of the plan, and what the trainer takes in mini-batches. A mini-batch of several fragments is
 // joined from them when the last one has come.
-type delivery struct {
-	job    *Job
-	epoch  *Epoch
-	queue  *inputqueue.Queue
-	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when the dispatcher and the goroutines of all pieces have ended
-	whole  chan struct{} // closed when every mini-batch has come
+type Delivery struct {
+	options Options
+	epoch   *Epoch
+	pieces  Pieces
+	queue   *inputqueue.Queue
+	ctx     context.Context // Pieces run until ctx ends.
+	cancel  context.CancelCauseFunc
+	done    chan struct{} // closed when the dispatcher and the goroutines of all pieces have ended
+	whole   chan struct{} // closed when every mini-batch has come
 
 	mu         sync.Mutex
 	came       *dataset.Progress  // fragments that were settled at the beginning, or put into the queue since
 	left       uint64             // mini-batches that have still to come
 	runningOn  map[string]int     // pieces under way, by drive
+	busiest    int                // most drives at once
 	wholeKnown bool               // whole is closed
-	makers     map[uint64][]maker // the drives that made the mini-batches in the queue, by number
+	makers     map[uint64][]Maker // the drives that made the mini-batches in the queue, by number
 	joiner     joiner
 }
 
-// maker is a drive that made one fragment of a mini-batch.
-type maker struct {
-	drive string
-	rows  int
-	first bool // It made the mini-batch's first row.
+// Maker is a drive that made one fragment of a mini-batch.
+type Maker struct {
+	Drive string
+	Rows  int
+	First bool // It made the mini-batch's first row.
 }
 
 // errIterationEnded cancels the pieces when the trainer takes no more.
@@ -47,25 +64,25 @@ var errIterationEnded = errors.New("the iteration has ended")
 // errNothingMissing ends the wait for further pieces when every mini-batch has come.
 var errNothingMissing = errors.New("every mini-batch has come")
 
-// Status implements Delivery.
-func (d *delivery) Status() DeliveryStatus {
-	s := DeliveryStatus{Left: d.remaining(), Queue: d.job.Queue()}
+// Status implements View.
+func (d *Delivery) Status() Status {
+	s := Status{Left: d.remaining(), Queue: d.options.Queue()}
 	s.Due, s.Ordered = d.queue.DueNumber()
 	return s
 }
 
-// Pending implements Delivery.
-func (d *delivery) Pending(from uint64) (uint64, bool) {
+// Pending implements View.
+func (d *Delivery) Pending(from uint64) (uint64, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.came.Pending(from)
 }
 
-// Whole implements Delivery.
-func (d *delivery) Whole() <-chan struct{} { return d.whole }
+// Whole implements View.
+func (d *Delivery) Whole() <-chan struct{} { return d.whole }
 
-// Reserve implements Delivery.
-func (d *delivery) Reserve(ctx context.Context, number uint64, bytes int64) (release func(), err error) {
+// Reserve implements View.
+func (d *Delivery) Reserve(ctx context.Context, number uint64, bytes int64) (release func(), err error) {
 	fragment, err := d.epoch.Plan.Fragment(number)
 	if err != nil {
 		return nil, err
@@ -76,15 +93,9 @@ func (d *delivery) Reserve(ctx context.Context, number uint64, bytes int64) (rel
 	return func() { d.queue.Release(fragment, bytes) }, nil
 }
 
-// startDelivery starts the dispatcher over the mini-batches that the current epoch still owes.
-func (j *Job) startDelivery(ctx context.Context) (*delivery, error) {
-	j.mu.Lock()
-	epoch := j.epoch
-	settled, err := epoch.settled()
-	j.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
+// New begins to hand out the mini-batches that an epoch still owes. settled are those that need not come, as
+// Epoch.Settled returns them. The caller calls Start and then Stop.
+func New(ctx context.Context, epoch *Epoch, settled *dataset.Progress, o Options) (*Delivery, error) {
 	came, err := epoch.fragmentsOf(settled)
 	if err != nil {
 		return nil, err
@@ -94,48 +105,60 @@ func (j *Job) startDelivery(ctx context.Context) (*delivery, error) {
 		return due
 	}
 	var following func(uint64) uint64
-	if j.options.Order == dataset.Deterministic {
+	if o.Order == dataset.Deterministic {
 		following = func(number uint64) uint64 { return dueFrom(number + 1) }
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	d := &delivery{
-		job: j, epoch: epoch, queue: inputqueue.New(j.options.QueueBytes, dueFrom(0), following, j.options.Now),
-		cancel: cancel, done: make(chan struct{}), whole: make(chan struct{}),
+	d := &Delivery{
+		options: o, epoch: epoch, queue: inputqueue.New(o.QueueBytes, dueFrom(0), following, o.Now),
+		ctx: ctx, cancel: cancel, done: make(chan struct{}), whole: make(chan struct{}),
 		came: came, left: settled.Total() - settled.Count(), runningOn: map[string]int{},
-		makers: map[uint64][]maker{}, joiner: joiner{waiting: map[uint64][]*tensor.MiniBatch{}},
+		makers: map[uint64][]Maker{}, joiner: joiner{waiting: map[uint64][]*tensor.MiniBatch{}},
 	}
 	d.closeIfWhole()
-	pieces, err := j.source.Begin(ctx, epoch, d)
-	if err != nil {
+	if d.pieces, err = o.Begin(ctx, epoch, d); err != nil {
 		cancel(err)
 		return nil, err
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.tally.current, j.tally.begun = d.queue, j.options.Now()
-	go d.dispatch(ctx, pieces)
 	return d, nil
 }
 
-// stop ends the delivery's goroutines and adds its queue's statistics to the job's.
-func (d *delivery) stop() {
+// Start starts to take pieces, in goroutines that end before Stop returns.
+func (d *Delivery) Start() { go d.dispatch(d.ctx, d.pieces) }
+
+// Stop ends the delivery's goroutines and releases what the trainer has not taken.
+func (d *Delivery) Stop() {
 	d.cancel(errIterationEnded)
 	d.queue.Close(errIterationEnded)
 	<-d.done
 	d.queue.Drain()
 	d.joiner.drain()
-	j := d.job
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.tally.elapsed += j.options.Now().Sub(j.tally.begun)
-	j.tally.epochs = append(j.tally.epochs, d.queue.Statistics())
-	j.tally.current, j.tally.begun = nil, time.Time{}
+}
+
+// Next waits for the next mini-batch of the input queue, and returns it with the drives that made it. It returns io.EOF
+// when every mini-batch of the epoch was taken.
+func (d *Delivery) Next(ctx context.Context) (*tensor.MiniBatch, []Maker, error) {
+	mb, err := d.queue.Get(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return mb, d.takeMakers(mb.Name.Number), nil
+}
+
+// Statistics returns the statistics of the input queue.
+func (d *Delivery) Statistics() inputqueue.Statistics { return d.queue.Statistics() }
+
+// BusiestDrives returns the most drives that have run at once.
+func (d *Delivery) BusiestDrives() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.busiest
 }
 
 // dispatch takes each piece in a goroutine until every mini-batch has come or a piece failed. Then it waits for the
 // trainer to end the delivery, because the source keeps its leases until the trainer has acknowledged the
 // mini-batches that came.
-func (d *delivery) dispatch(ctx context.Context, pieces Pieces) {
+func (d *Delivery) dispatch(ctx context.Context, pieces Pieces) {
 	defer close(d.done)
 	failure := d.takePieces(ctx, pieces)
 	if left := d.remaining(); failure == nil && left > 0 {
@@ -146,13 +169,13 @@ func (d *delivery) dispatch(ctx context.Context, pieces Pieces) {
 	d.queue.Close(failure)
 	<-ctx.Done()
 	if err := pieces.Close(); err != nil {
-		d.job.options.Logger.Warn("end of an epoch's delivery", "error", err)
+		d.options.Logger.Warn("end of an epoch's delivery", "error", err)
 	}
 }
 
 // takePieces takes pieces until none is left to start, waits until they have ended, and returns the first error that
 // ends the job.
-func (d *delivery) takePieces(ctx context.Context, pieces Pieces) (failure error) {
+func (d *Delivery) takePieces(ctx context.Context, pieces Pieces) (failure error) {
 	asking, stopAsking := context.WithCancelCause(ctx)
 	defer stopAsking(nil)
 	go func() { // ends with asking, which ends with this function
@@ -194,18 +217,14 @@ func (d *delivery) takePieces(ctx context.Context, pieces Pieces) (failure error
 }
 
 // noteStart counts a piece under way, and the most drives that ran at once.
-func (d *delivery) noteStart(drive string) {
+func (d *Delivery) noteStart(drive string) {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.runningOn[drive]++
-	drives := len(d.runningOn)
-	d.mu.Unlock()
-	j := d.job
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.tally.busiestDrives = max(j.tally.busiestDrives, drives)
+	d.busiest = max(d.busiest, len(d.runningOn))
 }
 
-func (d *delivery) noteEnd(drive string) {
+func (d *Delivery) noteEnd(drive string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.runningOn[drive]--; d.runningOn[drive] == 0 {
@@ -215,7 +234,7 @@ func (d *delivery) noteEnd(drive string) {
 
 // takePiece puts every fragment of a piece that has still to come into the input queue. It is the worker of PreSto
 // IV-B.
-func (d *delivery) takePiece(ctx context.Context, piece Piece) (err error) {
+func (d *Delivery) takePiece(ctx context.Context, piece Piece) (err error) {
 	stream, err := piece.Open(ctx)
 	if err != nil {
 		return piece.Wrap(err)
@@ -246,10 +265,10 @@ func (d *delivery) takePiece(ctx context.Context, piece Piece) (err error) {
 }
 
 // checkFragment returns the fragment of the plan that mb is. It must be one of a piece's numbers, next or a later one.
-func (d *delivery) checkFragment(mb *tensor.MiniBatch, numbers dataset.Range, next uint64) (dataset.Fragment, error) {
+func (d *Delivery) checkFragment(mb *tensor.MiniBatch, numbers dataset.Range, next uint64) (dataset.Fragment, error) {
 	plan, got := d.epoch.Plan, mb.Name
 	fragment, err := plan.FragmentAt(got.Number, mb.Fragment.Index)
-	want := tensor.Name{Job: d.job.digest, Epoch: d.epoch.Number, Number: got.Number}
+	want := tensor.Name{Job: d.options.Job, Epoch: d.epoch.Number, Number: got.Number}
 	switch {
 	case got == want && (err != nil || fragment.Number >= numbers.To):
 		return fragment, fmt.Errorf("mini-batch %v came beyond [%d, %d)", placed(got, mb.Fragment), numbers.From,
@@ -276,7 +295,7 @@ func placed(name tensor.Name, place tensor.Fragment) string {
 }
 
 // checkBrought returns an error if a piece ended without a fragment that it had to bring.
-func (d *delivery) checkBrought(piece Piece) error {
+func (d *Delivery) checkBrought(piece Piece) error {
 	numbers := piece.Numbers()
 	if missing, ok := d.Pending(numbers.From); ok && missing < numbers.To {
 		return fmt.Errorf("%v: it ended before mini-batch %d of [%d, %d)", piece, missing, numbers.From, numbers.To)
@@ -286,8 +305,8 @@ func (d *delivery) checkBrought(piece Piece) error {
 
 // put puts a fragment of a drive into the queue, or releases it if the same fragment has come before. If the fragment
 // is not the whole mini-batch, it waits for its partners.
-func (d *delivery) put(ctx context.Context, fragment dataset.Fragment, mb *tensor.MiniBatch, drive string) (err error) {
-	if !d.claim(fragment, maker{drive, mb.Rows, fragment.Offset == 0}) {
+func (d *Delivery) put(ctx context.Context, fragment dataset.Fragment, mb *tensor.MiniBatch, drive string) (err error) {
+	if !d.claim(fragment, Maker{drive, mb.Rows, fragment.Offset == 0}) {
 		mb.Release()
 		return nil
 	}
@@ -314,7 +333,7 @@ func (d *delivery) put(ctx context.Context, fragment dataset.Fragment, mb *tenso
 // join keeps a fragment for which the queue has room. If it is the last one of its mini-batch, join puts the mini-batch
 // into the queue. A fragment that waits does so in memory of its own: a drive lends little memory, and cannot be given
 // up while some of it is lent, but the partner may be made only when another drive was given up.
-func (d *delivery) join(part *tensor.MiniBatch) error {
+func (d *Delivery) join(part *tensor.MiniBatch) error {
 	if !d.completes(part) {
 		part = part.Own()
 	}
@@ -325,7 +344,7 @@ func (d *delivery) join(part *tensor.MiniBatch) error {
 		return nil
 	}
 	defer releaseAll(parts)
-	whole, err := d.job.memory.Join(parts)
+	whole, err := d.options.Memory.Join(parts)
 	if err != nil {
 		return err
 	}
@@ -334,14 +353,14 @@ func (d *delivery) join(part *tensor.MiniBatch) error {
 }
 
 // completes reports whether all other fragments of a fragment's mini-batch wait.
-func (d *delivery) completes(part *tensor.MiniBatch) bool {
+func (d *Delivery) completes(part *tensor.MiniBatch) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.joiner.completes(part)
 }
 
 // claim records that a fragment has come. It returns false if the fragment came before.
-func (d *delivery) claim(f dataset.Fragment, by maker) bool {
+func (d *Delivery) claim(f dataset.Fragment, by Maker) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.came.Acked(f.Number) || d.came.Ack(f.Number) != nil {
@@ -356,7 +375,7 @@ func (d *delivery) claim(f dataset.Fragment, by maker) bool {
 }
 
 // takeMakers returns the drives that made a mini-batch which has left the queue.
-func (d *delivery) takeMakers(number uint64) []maker {
+func (d *Delivery) takeMakers(number uint64) []Maker {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	makers := d.makers[number]
@@ -365,14 +384,14 @@ func (d *delivery) takeMakers(number uint64) []maker {
 }
 
 // remaining returns how many mini-batches have still to come.
-func (d *delivery) remaining() uint64 {
+func (d *Delivery) remaining() uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.left
 }
 
 // closeIfWhole closes whole if every mini-batch has come.
-func (d *delivery) closeIfWhole() {
+func (d *Delivery) closeIfWhole() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.left == 0 && !d.wholeKnown {

@@ -1,4 +1,4 @@
-package trainmgr
+package delivery
 
 import (
 	"slices"

@@ -1,4 +1,4 @@
-package trainmgr
+package delivery
 
 import "github.com/millrace/millrace/sdk/dataset"
 
@@ -14,9 +14,9 @@ type Epoch struct {
 	Progress *dataset.Progress
 }
 
-// settled returns a new Progress in which every mini-batch that need not come counts as acknowledged: the
+// Settled returns a new Progress in which every mini-batch that need not come counts as acknowledged: the
 // mini-batches that were acknowledged, and those that the consumer does not own.
-func (e *Epoch) settled() (*dataset.Progress, error) {
+func (e *Epoch) Settled() (*dataset.Progress, error) {
 	numbers, total := e.Progress.Token().Acknowledged(), e.Plan.MiniBatches()
 	if e.Owned != nil {
 		numbers = dataset.UnionRanges(numbers, dataset.ComplementRanges(e.Owned, total))
@@ -43,7 +43,7 @@ func (e *Epoch) progressOf(ranges []dataset.Range, total uint64) (*dataset.Progr
 	return dataset.Resume(token, token.Job, total)
 }
 
-// empty reports whether the consumer owns no mini-batch of the epoch, acknowledged ones included.
-func (e *Epoch) empty() bool {
+// Empty reports whether the consumer owns no mini-batch of the epoch, acknowledged ones included.
+func (e *Epoch) Empty() bool {
 	return e.Plan.MiniBatches() == 0 || e.Owned != nil && len(e.Owned) == 0 && e.Progress.Count() == 0
 }
