@@ -207,7 +207,7 @@ func TestImportRealRows(t *testing.T) {
 		ImportOptions{Out: t.TempDir(), PartitionRows: 1111})
 	require.NoError(t, err)
 	assert.Zero(t, counts)
-	rows, _, err := text.Reference(data, text.Options{})
+	rows, _, _, err := text.Reference(data, text.Options{})
 	require.NoError(t, err)
 	require.Len(t, rows, 3000)
 	cells := read(t, files)

@@ -109,7 +109,7 @@ func (p *Passes) pass(ctx context.Context, drives []api.Drive,
 		var next atomic.Int64
 		for range min(max(d.Streams, 1), len(splits)) {
 			streams.Go(func() {
-				whole := filler{rows: p.Plan.Options().Batch, batches: batches}
+				whole := filler{batchRows: p.Plan.Options().Batch, batches: batches}
 				for ctx.Err() == nil {
 					split := splits[int(next.Add(1)-1)%len(splits)]
 					if err := p.takeSplit(ctx, d, split, &whole); err != nil {
@@ -193,9 +193,9 @@ func (p *Passes) takeSplit(ctx context.Context, d api.Drive, split dataset.Split
 // on other drives, perhaps, and a step of the trainer on fewer rows has another rate. The mini-batches are none of the
 // job's.
 type filler struct {
-	rows    int // of a mini-batch
-	batches chan<- *tensor.MiniBatch
-	filling *tensor.Compactor // nil: no mini-batch is begun
+	batchRows int
+	batches   chan<- *tensor.MiniBatch
+	filling   *tensor.Compactor // nil: no mini-batch is begun
 }
 
 // add takes the rows of a fragment, and releases it. It passes on each mini-batch that is full.
@@ -204,7 +204,7 @@ func (f *filler) add(ctx context.Context, fragment *tensor.MiniBatch) error {
 	for taken := 0; taken < fragment.Rows; {
 		var err error
 		if f.filling == nil {
-			if f.filling, err = tensor.NewCompactor(fragment.Schema, f.rows); err != nil {
+			if f.filling, err = tensor.NewCompactor(fragment.Schema, f.batchRows); err != nil {
 				return err
 			}
 		}

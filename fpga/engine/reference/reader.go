@@ -120,10 +120,7 @@ func NewText(p *program.Program, data []byte) (*Reader, error) {
 		case program.MalformedNull:
 			o.Policy = text.Null
 		}
-		d.counts, err = text.ReferenceEach(data, o, func(row text.Row, counts text.Counts) {
-			d.rows = append(d.rows, row)
-			d.dropped = append(d.dropped, counts.Dropped)
-		})
+		d.rows, d.dropped, d.counts, err = text.Reference(data, o)
 	case program.CriteoBinary:
 		d.rows, err = text.ReferenceBinary(data)
 	default:

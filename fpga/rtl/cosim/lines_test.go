@@ -150,7 +150,7 @@ func lineReference(section []byte, o text.Options, at text.Position) []uint64 {
 	if at.Offset > 0 { // an empty line before keeps the mark
 		given = append([]byte("\n"), section...)
 	}
-	rows, counts, err := text.Reference(given, o)
+	rows, _, counts, err := text.Reference(given, o)
 	if at.Offset > 0 {
 		counts.Blank--
 	}

@@ -77,7 +77,7 @@ func BenchmarkReference(b *testing.B) {
 	data := criteoLike(1, 256)
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		if _, _, err := text.Reference(data, text.Options{}); err != nil {
+		if _, _, _, err := text.Reference(data, text.Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -66,7 +66,7 @@ func TestEveryPathOfText(t *testing.T) {
 				data = append(data, decimalLine(rng, labelAbsent, end)...)
 				starts = append(starts, len(data))
 			}
-			want, _, err := Reference(data, Options{LabelAbsent: labelAbsent})
+			want, _, _, err := Reference(data, Options{LabelAbsent: labelAbsent})
 			require.NoError(t, err)
 			proving.EachLevel(t, func(t *testing.T) {
 				fence := proving.NewFence(t, len(data)+64)
@@ -121,7 +121,7 @@ func TestEveryPathOfOddLines(t *testing.T) {
 		}
 		data := []byte(strings.Join(some, ""))
 		for _, policy := range []Policy{Fail, Drop, Null} {
-			want, counts, bad := Reference(data, Options{Policy: policy})
+			want, _, counts, bad := Reference(data, Options{Policy: policy})
 			proving.EachLevel(t, func(t *testing.T) {
 				d, err := NewDecoder(Options{Policy: policy})
 				require.NoError(t, err)

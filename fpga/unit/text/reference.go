@@ -22,21 +22,16 @@ var (
 	hexGrammar     = regexp.MustCompile(`\A[0-9a-fA-F]{1,8}\z`)
 )
 
-// Reference decodes a whole partition of text by the definition.
-func Reference(data []byte, o Options) (rows []Row, counts Counts, err error) {
-	counts, err = ReferenceEach(data, o, func(row Row, _ Counts) { rows = append(rows, row) })
-	return rows, counts, err
-}
-
-// ReferenceEach decodes a whole partition of text by the definition. It calls each with every row and the counts of the
-// lines before and with it, and returns the counts of all lines.
-func ReferenceEach(data []byte, o Options, each func(row Row, counts Counts)) (counts Counts, err error) {
+// Reference decodes a whole partition of text by the definition. dropped has for each row how many malformed lines were
+// left out before it, since the begin of the partition.
+func Reference(data []byte, o Options) (rows []Row, dropped []int64, counts Counts, err error) {
+	add := func(row Row) { rows, dropped = append(rows, row), append(dropped, counts.Dropped) }
 	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
 	for number := 1; len(data) > 0; number++ {
 		line, rest, terminated := bytes.Cut(data, []byte("\n"))
 		data = rest
 		if len(line) > MaxLine {
-			return counts, fmt.Errorf("line %d: %w", number, ErrLineTooLong)
+			return rows, dropped, counts, fmt.Errorf("line %d: %w", number, ErrLineTooLong)
 		}
 		if terminated {
 			line = bytes.TrimSuffix(line, []byte("\r"))
@@ -48,17 +43,17 @@ func ReferenceEach(data []byte, o Options, each func(row Row, counts Counts)) (c
 		row, bad := referenceRow(line, o.LabelAbsent)
 		switch {
 		case bad == nil:
-			each(row, counts)
+			add(row)
 		case o.Policy == Drop:
 			counts.Dropped++
 		case o.Policy == Null:
 			counts.Nulled++
-			each(row, counts)
+			add(row)
 		default:
-			return counts, fmt.Errorf("line %d: %w", number, bad)
+			return rows, dropped, counts, fmt.Errorf("line %d: %w", number, bad)
 		}
 	}
-	return counts, nil
+	return rows, dropped, counts, nil
 }
 
 func referenceRow(line []byte, labelAbsent bool) (row Row, bad error) {

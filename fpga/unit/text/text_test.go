@@ -88,7 +88,7 @@ func collect(c *text.Columns, n int) []text.Row {
 
 // equalsReference decodes data both ways and wants the same rows, counts and kind of error.
 func equalsReference(t require.TestingT, data []byte, o text.Options, n int, cuts ...int) {
-	want, wantCounts, wantErr := text.Reference(data, o)
+	want, _, wantCounts, wantErr := text.Reference(data, o)
 	got, gotCounts, gotErr := decodeAll(data, o, n, cuts...)
 	if wantErr == nil {
 		require.NoError(t, gotErr)
