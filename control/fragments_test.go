@@ -115,6 +115,7 @@ func TestMiniBatchesOfSeveralPartitions(t *testing.T) {
 	miniBatches := uint64(rows+9) / 10
 	assert.Equal(t, miniBatches, st.Minibatches)
 	assert.Zero(t, st.LeftOutRows)
+	assert.EqualValues(t, 1, st.ShortMinibatches, "the epoch's last")
 
 	err := newConsumer(t, c, st.Id, 0).attach(nil)
 	assert.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(err), "%v", err)

@@ -359,6 +359,7 @@ func (l *leader) statusLocked(j *job, now time.Time) *apiv1.JobStatus {
 	s.Epoch, s.Minibatches, s.Delivered = v.Epoch, v.MiniBatches, v.Delivered
 	s.WaitsFor = j.waitsFor(l.mu.machine.Ledger, l.mu.fleet, l.mu.upkeep)
 	s.Redelivered += v.Redelivered
+	s.ShortMinibatches = v.ShortMiniBatches
 	s.LeftOutRows, s.DeliveredRows = v.LeftOut, j.RowsBefore(v.Epoch)+v.RowsDone
 	s.Workers, s.WorkersReady = int32(v.Allowed), int32(v.Enlisted)
 	granted, _ := l.mu.machine.Ledger.GrantedSplits(j.ID) // the ledger has the job: Status found it

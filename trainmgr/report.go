@@ -17,6 +17,7 @@ type Report struct {
 	Rows              int64   `json:"rows"`
 	LeftOutRows       int64   `json:"left_out_rows"` // rows of an epoch's data that no rank gets
 	MiniBatches       int64   `json:"mini_batches"`
+	ShortMiniBatches  uint64  `json:"short_mini_batches"` // An epoch has this many with fewer rows than a batch.
 	Bytes             int64   `json:"bytes"`
 	ElapsedSeconds    float64 `json:"elapsed_seconds"`
 	RowsPerSecond     float64 `json:"rows_per_second"`
@@ -56,7 +57,7 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 		return nil, fmt.Errorf("report: %w", err)
 	}
 	j.mu.Lock()
-	tally, leftOut := j.tally, j.epoch.LeftOutRows
+	tally, epoch := j.tally, j.epoch
 	drives = tally.countDelivered(drives)
 	j.mu.Unlock()
 	epochs := append([]inputqueue.Statistics(nil), tally.epochs...)
@@ -68,7 +69,8 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 	}
 	allocated := j.source.Allocation()
 	r := &Report{
-		Job: j.digest.String(), Rows: tally.rows, LeftOutRows: leftOut, MiniBatches: tally.batches, Bytes: tally.bytes,
+		Job: j.digest.String(), Rows: tally.rows, LeftOutRows: epoch.LeftOutRows, MiniBatches: tally.batches,
+		ShortMiniBatches: epoch.Plan.ShortMiniBatches(), Bytes: tally.bytes,
 		ElapsedSeconds: elapsed.Seconds(), TRowsPerSecond: allocated.RowsPerSecond,
 		Drives: allocated.Drives, DrivesWanted: allocated.Wanted, DrivesBusiest: tally.busiestDrives,
 		QueueLimitBytes: j.options.QueueBytes, AllocationNote: allocated.Note,

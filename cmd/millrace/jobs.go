@@ -38,6 +38,7 @@ type jobView struct {
 	epoch       string     `table:"epoch"`
 	share       string     `table:"delivered"`                          // the share of the epoch that is delivered
 	LeftOut     int64      `json:"left_out_rows" table:"left out rows"` // No rank gets these rows.
+	Short       uint64     `json:"short_mini_batches"`
 	Drives      int32      `json:"drives" table:"drives"`
 	Wanted      int32      `json:"drives_wanted" table:"wanted"`
 	attached    string     `table:"attached"`
@@ -103,7 +104,8 @@ func viewJob(s *apiv1.JobStatus) jobView {
 		Submitted: time.UnixMilli(int64(s.GetSubmittedSeconds() * 1e3)).UTC().Format(time.RFC3339),
 		Epoch:     s.GetEpoch(), Epochs: s.GetSpec().GetEpochs(), MiniBatches: s.GetMinibatches(),
 		Delivered: s.GetDelivered(), Rows: s.GetRows(), LeftOut: s.GetLeftOutRows(), AllRows: s.GetDeliveredRows(),
-		T: s.GetSpec().GetTRowsPerSecond(), P: s.GetPRowsPerSecond(), Drives: s.GetDrives(),
+		Short: s.GetShortMinibatches(),
+		T:     s.GetSpec().GetTRowsPerSecond(), P: s.GetPRowsPerSecond(), Drives: s.GetDrives(),
 		Wanted: s.GetDrivesWanted(), Stall: s.GetExpectedStallSeconds(),
 		Allocation: s.GetAllocation(), Redelivered: s.GetRedelivered(), WaitsFor: s.GetWaitsFor(),
 		Follows: s.GetSpec().GetFollow(), FollowsOnce: s.GetSpec().GetFollowOnce(),
@@ -168,6 +170,7 @@ func printJob(w io.Writer, v jobView) {
 	}
 	fmt.Fprintf(w, "epoch\t%s\ndelivered\t%d of %s of the epoch (%s)\nrows\t%d in each epoch\n", v.epoch,
 		v.Delivered, quantity.Of(v.MiniBatches, "mini-batch"), v.share, v.Rows)
+	printShort(w, v.Short)
 	printLeftOut(w, v.LeftOut)
 	fmt.Fprintf(w, "delivered in all epochs\t%s\n", quantity.Of(v.AllRows, "row"))
 	fmt.Fprintf(w,

@@ -40,10 +40,12 @@ func TestOutlookIsWhatJobsThenCount(t *testing.T) {
 					"--trainer-rows-per-second", "1e9", "--output", "json"))
 				assert.Equal(t, leftOut, r.LeftOutRows, where)
 				if tail == "drop" {
+					assert.Zero(t, r.ShortMiniBatches, where)
 					assert.EqualValues(t, b.MiniBatches-b.Short, r.MiniBatches, where)
 					continue
 				}
 				assert.EqualValues(t, b.MiniBatches, r.MiniBatches, where)
+				assert.Equal(t, b.Short, r.ShortMiniBatches, where)
 				moved, unneeded := r.PerDrive[0].BytesMoved, r.PerDrive[0].BytesUnneeded
 				assert.Equal(t, b.NeededBytes, moved-unneeded, where)
 				assert.InEpsilon(t, b.ReadBytes, moved, 0.03, where)

@@ -430,10 +430,18 @@ func printLeftOut(w io.Writer, rows int64) {
 	}
 }
 
+// printShort prints how many mini-batches of an epoch have fewer rows than a batch, unless it is 0.
+func printShort(w io.Writer, n uint64) {
+	if n > 0 {
+		fmt.Fprintf(w, "short\t%s of each epoch, with fewer rows than the batch\n", quantity.Of(n, "mini-batch"))
+	}
+}
+
 // printReport prints a job's report as a table.
 func printReport(w io.Writer, r timedReport) {
 	fmt.Fprintf(w, "rows\t%d in %s, %.2f s, %.0f rows/s\n", r.Rows, quantity.Of(r.MiniBatches, "mini-batch"),
 		r.ElapsedSeconds, r.RowsPerSecond)
+	printShort(w, r.ShortMiniBatches)
 	printLeftOut(w, r.LeftOutRows)
 	fmt.Fprintf(w, "timing\t%s\n", r.Timing)
 	fmt.Fprintf(w, "T\t%.0f rows/s (stand-in trainer)\n", r.TRowsPerSecond)

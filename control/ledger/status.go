@@ -28,9 +28,11 @@ type JobStatus struct {
 	Orphans     int64     // rows of RowsLeft that no holder can make and that every worker of reach Any can read
 	Unheld      int64     // rows of RowsLeft that lie on no drive and in no store: workers with such files make them
 	LeftOut     int64     // rows of that epoch's data that no rank gets
-	RowsLeft    int64     // rows of that epoch that are neither delivered nor leased
-	RowsDone    int64     // delivered rows of the epochs that have begun and that some rank has not left
-	Ranks       []RankStatus
+	// ShortMiniBatches is how many mini-batches of that epoch's plan have fewer rows than a batch.
+	ShortMiniBatches uint64
+	RowsLeft         int64 // rows of that epoch that are neither delivered nor leased
+	RowsDone         int64 // delivered rows of the epochs that have begun and that some rank has not left
+	Ranks            []RankStatus
 }
 
 // RankStatus is the state of a rank.
@@ -72,7 +74,7 @@ func (l *Ledger) Status(id string, now time.Time) (JobStatus, error) {
 			st.MiniBatches += e.shares[i].owned.miniBatches
 			st.Delivered += e.shares[i].delivered.miniBatches
 		}
-		st.LeftOut = e.leftOut
+		st.LeftOut, st.ShortMiniBatches = e.leftOut, e.plan.ShortMiniBatches()
 		e.refreshReadable(l.placementVersion)
 		st.RowsLeft = sum(e.left)
 		for p, n := range e.left {

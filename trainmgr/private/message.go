@@ -56,9 +56,11 @@ type Opened struct {
 	From        uint64             `json:"from"`        // the rank owns numbers [From, To) of every epoch
 	To          uint64             `json:"to"`
 	LeftOutRows int64              `json:"left_out_rows,omitempty"` // rows of the token's epoch that no rank gets
-	Token       string             `json:"token"`                   // the position from which the rank goes on
-	Threads     int                `json:"threads"`
-	PID         int                `json:"pid"`
+	// ShortMiniBatches is how many of MiniBatches have fewer rows than Batch.
+	ShortMiniBatches uint64 `json:"short_minibatches,omitempty"`
+	Token            string `json:"token"` // the position from which the rank goes on
+	Threads          int    `json:"threads"`
+	PID              int    `json:"pid"`
 	// Stamps are the stamps of the partitions' files, by partition. A trainer keeps them with a position.
 	Stamps map[string]api.Stamp `json:"stamps,omitempty"`
 }

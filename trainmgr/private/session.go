@@ -230,8 +230,8 @@ func (s *session) describeJob(ctx context.Context, job *trainmgr.Job, threads in
 		Version: Version, Digest: job.Digest().String(), Schema: schema, Manifest: manifest,
 		MeanLength: data.MeanLength, Batch: plan.Options().Batch, Epochs: uint64(s.options.Epochs),
 		Order: s.options.Order.String(), MiniBatches: plan.MiniBatches(), From: owned.From, To: owned.To,
-		LeftOutRows: leftOut,
-		Token:       string(token), Threads: threads, PID: processID(), Stamps: data.Stamps,
+		LeftOutRows: leftOut, ShortMiniBatches: plan.ShortMiniBatches(),
+		Token: string(token), Threads: threads, PID: processID(), Stamps: data.Stamps,
 	}, nil
 }
 

@@ -4992,10 +4992,11 @@ type JobStatus struct {
 	Lookups []*KeyLookups `protobuf:"bytes,26,rep,name=lookups,proto3" json:"lookups,omitempty"`
 	// Rows of the epoch's data that no rank gets: those of dropped tails, and those of mini-batches that cannot be divided
 	// evenly among the ranks.
-	LeftOutRows   int64 `protobuf:"varint,27,opt,name=left_out_rows,json=leftOutRows,proto3" json:"left_out_rows,omitempty"`
-	DeliveredRows int64 `protobuf:"varint,28,opt,name=delivered_rows,json=deliveredRows,proto3" json:"delivered_rows,omitempty"` // that ranks acknowledged, in all epochs of the job
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	LeftOutRows      int64  `protobuf:"varint,27,opt,name=left_out_rows,json=leftOutRows,proto3" json:"left_out_rows,omitempty"`
+	DeliveredRows    int64  `protobuf:"varint,28,opt,name=delivered_rows,json=deliveredRows,proto3" json:"delivered_rows,omitempty"`          // that ranks acknowledged, in all epochs of the job
+	ShortMinibatches uint64 `protobuf:"varint,29,opt,name=short_minibatches,json=shortMinibatches,proto3" json:"short_minibatches,omitempty"` // of the epoch's plan: those with fewer rows than a batch
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *JobStatus) Reset() {
@@ -5220,6 +5221,13 @@ func (x *JobStatus) GetLeftOutRows() int64 {
 func (x *JobStatus) GetDeliveredRows() int64 {
 	if x != nil {
 		return x.DeliveredRows
+	}
+	return 0
+}
+
+func (x *JobStatus) GetShortMinibatches() uint64 {
+	if x != nil {
+		return x.ShortMinibatches
 	}
 	return 0
 }
@@ -7953,7 +7961,7 @@ const file_millrace_proto_rawDesc = "" +
 	"partitions\x12-\n" +
 	"\aschemas\x18\x02 \x03(\v2\x13.millrace.v1.SchemaR\aschemas\"=\n" +
 	"\x11SubmitJobResponse\x12(\n" +
-	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\"\xd8\a\n" +
+	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\"\x85\b\n" +
 	"\tJobStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x04spec\x18\x02 \x01(\v2\x14.millrace.v1.JobSpecR\x04spec\x12\x16\n" +
@@ -7988,7 +7996,8 @@ const file_millrace_proto_rawDesc = "" +
 	"\tselection\x18\x19 \x01(\v2\x1c.millrace.v1.SelectionStatusR\tselection\x121\n" +
 	"\alookups\x18\x1a \x03(\v2\x17.millrace.v1.KeyLookupsR\alookups\x12\"\n" +
 	"\rleft_out_rows\x18\x1b \x01(\x03R\vleftOutRows\x12%\n" +
-	"\x0edelivered_rows\x18\x1c \x01(\x03R\rdeliveredRows\"R\n" +
+	"\x0edelivered_rows\x18\x1c \x01(\x03R\rdeliveredRows\x12+\n" +
+	"\x11short_minibatches\x18\x1d \x01(\x04R\x10shortMinibatches\"R\n" +
 	"\n" +
 	"KeyLookups\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x19\n" +

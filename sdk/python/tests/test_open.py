@@ -836,6 +836,7 @@ class Open(unittest.TestCase):
                 sizes = [b.rows for b in data]
                 rows, minibatches = rows + sum(sizes), minibatches + len(sizes)
                 assert (data.statistics.rows, data.statistics.minibatches) == (rows, minibatches), data.statistics
+                assert (data.statistics.short_minibatches > 0) == (os.environ["TAIL"] == "keep"), data.statistics
                 print(sum(sizes), data.statistics.left_out_rows)
             """
         for size, tail in ((1, "keep"), (1, "drop"), (2, "keep"), (2, "drop")):

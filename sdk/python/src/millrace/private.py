@@ -248,6 +248,7 @@ class PrivateSession(Consumption):
             }
             self.owned = (integer(answer.get("from"), "from"), integer(answer.get("to"), "to"))
             self.statistics.left_out_rows = integer(answer.get("left_out_rows", 0), "left_out_rows")
+            self.statistics.short_minibatches = integer(answer.get("short_minibatches", 0), "short_minibatches")
             self.pid = integer(answer.get("pid"), "pid", 1 << 30)
             self.threads = integer(answer.get("threads"), "threads", 1 << 20)
             self.stamps = dict(answer.get("stamps") or {})

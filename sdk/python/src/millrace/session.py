@@ -175,6 +175,7 @@ class Session(Consumption):
         # In a job that follows a growing data set these change with the next edition.
         self.manifest = unb64(answer.get("manifest"))
         self.statistics.left_out_rows = integer(status.get("leftOutRows") or 0, "left out rows")
+        self.statistics.short_minibatches = integer(status.get("shortMinibatches") or 0, "short mini-batches")
         passing = [integer(n, "passing rows of a partition") for n in answer.get("passing") or ()]
         boundary = str((self.spec.get("plan") or {}).get("boundary") or "partition")
         self.rows = planned_rows(self.manifest, batch_of(self.spec), passing, boundary)

@@ -14,6 +14,7 @@ class Statistics:
         nbytes: how many bytes their frames have.
         left_out_rows: how many rows of the last mini-batch's epoch no rank gets: those of ``tail="drop"``, and those of
             mini-batches that cannot be shared out equally (``rank_tail="drop"``), which differ between shuffled epochs.
+        short_minibatches: how many mini-batches of an epoch, of all ranks, have fewer rows than the batch.
         stall_seconds: how long the trainer waited for mini-batches, the wait for the first one included.
         first_seconds: how long the trainer waited for the first mini-batch.
         failures: how many fetches failed.
@@ -30,6 +31,7 @@ class Statistics:
         self.rows = 0
         self.nbytes = 0
         self.left_out_rows = 0
+        self.short_minibatches = 0
         self.stall_seconds = 0.0
         self.first_seconds = 0.0
         self.failures = 0
