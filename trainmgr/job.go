@@ -92,7 +92,8 @@ func NewJob(ctx context.Context, source Source, o JobOptions) (*Job, error) {
 		tally: tally{drives: map[string]driveTally{}}}, nil
 }
 
-// Digest names the job: equal digests deliver equal mini-batches.
+// Digest names the job: equal digests deliver equal mini-batches. A job that follows its data set has another digest
+// for the epochs of partitions that came later: Digest returns that of the first ones, and mini-batches name theirs.
 func (j *Job) Digest() dataset.Digest { return j.digest }
 
 // Schema describes the mini-batches' tensors before the first mini-batch: how many dense features, which keys, how many
@@ -147,7 +148,7 @@ func (j *Job) Queue() QueueStatus {
 func (j *Job) Acknowledge(name tensor.Name) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if name.Job != [32]byte(j.digest) || name.Epoch != j.epoch.Number {
+	if name.Job != [32]byte(j.epoch.Progress.Job()) || name.Epoch != j.epoch.Number {
 		return fmt.Errorf("acknowledge %v: %w", name, dataset.ErrOtherJob)
 	}
 	return j.acknowledgeNumber(name.Number)
@@ -293,7 +294,7 @@ func (j *Job) startDelivery(ctx context.Context) (*delivery.Delivery, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := delivery.New(ctx, epoch, settled, delivery.Options{Job: j.digest, Order: j.options.Order,
+	d, err := delivery.New(ctx, epoch, settled, delivery.Options{Job: epoch.Progress.Job(), Order: j.options.Order,
 		QueueBytes: j.options.QueueBytes, Memory: &j.memory, Queue: j.Queue, Now: j.options.Now, Logger: j.options.Logger,
 		Begin: j.source.Begin})
 	if err != nil {

@@ -102,6 +102,9 @@ func (p *Progress) Count() uint64 { return p.mark + p.inRanges }
 // Total returns how many mini-batches the epoch has.
 func (p *Progress) Total() uint64 { return p.total }
 
+// Job returns the digest of the job that the mini-batches are of. It never changes.
+func (p *Progress) Job() Digest { return p.job }
+
 // Epoch returns the epoch's number, counted from 0.
 func (p *Progress) Epoch() uint64 { return p.epoch }
 

@@ -242,7 +242,7 @@ func (r *rank) attach(ctx context.Context, id string, token []byte, resume bool)
 	switch {
 	case r.schema == nil: // fields that other goroutines read without a lock from now on
 		r.schema, r.id, r.digest = &schema, resp.Job.Id, digest
-	case r.id != resp.Job.Id || r.digest != digest:
+	case r.id != resp.Job.Id || r.digest != digest && !resp.Job.Spec.GetFollow():
 		return nil, fmt.Errorf("the answer is about job %s with digest %v, want job %s with %v", resp.Job.Id, digest, r.id,
 			r.digest)
 	case !r.schema.Equal(&schema):
@@ -314,7 +314,8 @@ func (r *rank) epochOf(resp *apiv1.AttachResponse) (*attachedEpoch, error) {
 		e.Owned = append(e.Owned, dataset.Range{From: numbers.From, To: numbers.To})
 		end = numbers.To
 	}
-	token := dataset.Token{Job: r.digest, Epoch: resp.Epoch}
+	digest := dataset.Digest(resp.Job.Digest) // That of the epoch's edition.
+	token := dataset.Token{Job: digest, Epoch: resp.Epoch}
 	if len(resp.Token) > 0 {
 		if token, err = ReadToken(resp.Token); err != nil {
 			return nil, err
@@ -323,10 +324,10 @@ func (r *rank) epochOf(resp *apiv1.AttachResponse) (*attachedEpoch, error) {
 	if token.Epoch != resp.Epoch {
 		return nil, fmt.Errorf("%w: of epoch %d, the rank is in %d", dataset.ErrToken, token.Epoch, resp.Epoch)
 	}
-	if e.Progress, err = dataset.Resume(token, r.digest, plan.MiniBatches()); err != nil {
+	if e.Progress, err = dataset.Resume(token, digest, plan.MiniBatches()); err != nil {
 		return nil, err
 	}
-	durable, err := dataset.Resume(token, r.digest, plan.MiniBatches())
+	durable, err := dataset.Resume(token, digest, plan.MiniBatches())
 	if err != nil {
 		return nil, err
 	}

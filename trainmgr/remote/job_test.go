@@ -432,6 +432,33 @@ func TestAnEpochOfAnotherJobIsRefused(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
+// TestAnEpochOfAnotherEdition: the partitions of a later epoch are another edition's, whose digest names its
+// mini-batches, their acknowledgements and the token.
+func TestAnEpochOfAnotherEdition(t *testing.T) {
+	c := newCluster(t, clusterOptions{rows: 40, batch: 10, split: 1, epochs: 2})
+	c.spec.Follow = true
+	j := c.attach(t, c.dial(t), AttachOptions{})
+	first := j.Digest()
+	c.set(func() {
+		c.before = func(call string) error {
+			if call == "Attach" {
+				c.set(func() {
+					c.digest[0]++
+					c.enter(0, 1)
+				})
+			}
+			return nil
+		}
+	})
+	got := take(t, c, j, -1, nil)
+	require.NoError(t, got.err)
+	assert.Len(t, got.numbers, 8)
+	assert.Equal(t, first, j.Digest())
+	assert.Equal(t, c.digest, j.Token().Job)
+	assert.NotEqual(t, first, j.Token().Job)
+	require.NoError(t, j.Close())
+}
+
 func TestNoGoroutineOutlivesAJob(t *testing.T) {
 	c := newCluster(t, clusterOptions{rows: 5000, batch: 10, split: 4, nodes: 2})
 	client := c.dial(t)

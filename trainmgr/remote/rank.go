@@ -45,8 +45,8 @@ type rank struct {
 	profiler            *profile.Profiler // nil: the rank is not profiled
 	stored              storedProfile
 
-	id     string // id is that of the job. Like digest and schema, it does not change after the first attachment.
-	digest dataset.Digest
+	id     string         // id is that of the job. Like digest and schema, it does not change after the first attachment.
+	digest dataset.Digest // digest is that of the epoch in which the rank began.
 	schema *tensor.Schema
 
 	lasting *calls // calls that end with the rank: acknowledgements, and its farewell
@@ -239,6 +239,7 @@ func (r *rank) Report(ctx context.Context) ([]api.DriveReport, []string, error) 
 		nodes = append(nodes, n)
 	}
 	waitingFor, failedLeases := r.machine.WaitingFor(), r.machine.FailedLeases()
+	digest := r.epoch.Progress.Job()
 	r.mu.Unlock()
 	slices.SortFunc(nodes, func(a, b *node) int { return strings.Compare(a.name, b.name) })
 	var (
@@ -246,7 +247,7 @@ func (r *rank) Report(ctx context.Context) ([]api.DriveReport, []string, error) 
 		notes  []string
 	)
 	for _, n := range nodes {
-		reports, err := n.driveReports(ctx, r.address(n), r.digest)
+		reports, err := n.driveReports(ctx, r.address(n), digest)
 		if err != nil {
 			notes = append(notes, fmt.Sprintf("node %s says nothing of its drives: %v", n.name, err))
 			continue

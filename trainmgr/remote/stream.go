@@ -96,7 +96,7 @@ func (s *stream) startFetches() {
 func (s *stream) fetchBatch(number uint64) (*tensor.MiniBatch, error) {
 	l, node := s.piece.leases, s.piece.node
 	r := l.rank
-	request, err := newBatchRequest(r.digest, l.epoch.Number, l.epoch.Plan, number)
+	request, err := newBatchRequest(l.epoch.Progress.Job(), l.epoch.Number, l.epoch.Plan, number)
 	if err != nil {
 		return nil, err
 	}
