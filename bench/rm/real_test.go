@@ -40,7 +40,7 @@ func TestRealRowsArePackedAsTheyAre(t *testing.T) {
 	lines = append(lines, lines...) // more than are decoded at a time
 	packed, err := pack(lines)
 	require.NoError(t, err)
-	want, _, err := text.Reference(lines, text.Options{})
+	want, _, _, err := text.Reference(lines, text.Options{})
 	require.NoError(t, err)
 	got, err := text.ReferenceBinary(packed)
 	require.NoError(t, err)

@@ -115,7 +115,7 @@ func TestCriteoRows(t *testing.T) {
 		data, err := os.ReadFile(path)
 		require.NoError(t, err)
 		if name == CriteoTSV {
-			reads[i], _, err = text.Reference(data, text.Options{})
+			reads[i], _, _, err = text.Reference(data, text.Options{})
 		} else {
 			reads[i], err = text.ReferenceBinary(data)
 		}
