@@ -29,11 +29,16 @@ type Source interface {
 	Close() error
 }
 
-// These types of package delivery are those that a Source deals with.
+// What a Source deals with are types of package delivery.
 type (
-	Epoch       = delivery.Epoch
-	Pieces      = delivery.Pieces
-	Piece       = delivery.Piece
-	Delivery    = delivery.View
+	// Epoch is the epoch that a Source begins.
+	Epoch = delivery.Epoch
+	// Pieces hands out the pieces of an epoch.
+	Pieces = delivery.Pieces
+	// Piece is consecutive fragments of one split, which one drive makes.
+	Piece = delivery.Piece
+	// Delivery is an epoch under way: what has still to come, and the room in the input queue.
+	Delivery = delivery.View
+	// QueueStatus is the state of the input queue.
 	QueueStatus = delivery.QueueStatus
 )

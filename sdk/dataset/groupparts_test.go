@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestGroupPartsAreTheSplits compares the parts of row groups, and the number of short mini-batches, with those found row
-// by row and mini-batch by mini-batch, with both boundaries and in every order of the splits.
+// TestGroupPartsAreTheSplits compares the parts of row groups, and the number of short mini-batches, with those found
+// row by row and mini-batch by mini-batch, with both boundaries and in every order of the splits.
 func TestGroupPartsAreTheSplits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, o := drawSequence(t)

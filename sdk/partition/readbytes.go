@@ -7,10 +7,10 @@ import "github.com/millrace/millrace/fpga/unit/parquet/format"
 const SmallChunk = 64 << 10
 
 // ReadBytes returns how many bytes a drive reads for consecutive rows of a row group, from row first of it on, when it
-// makes them from all columns that a pipeline can read: of each column chunk the dictionary and the pages in which these
-// rows are, and the whole chunk, or the rest of one, if it is small or the rows are all. Pages of a chunk without a page
-// index are taken to have as many rows as its first page. It leaves out the ends of blocks, headers on the way to a page, and the page
-// behind a list. Rows of a text need their share of its bytes, since a text has no pages.
+// makes them from all columns that a pipeline can read: of each column chunk the dictionary and the pages in which
+// these rows are, and the whole chunk, or the rest of one, if it is small or the rows are all. Pages of a chunk without
+// a page index are taken to have as many rows as its first page. It leaves out the ends of blocks, headers on the way
+// to a page, and the page behind a list. Rows of a text need their share of its bytes, since a text has no pages.
 func (p *Partition) ReadBytes(group int, first, rows int64) (n int64) {
 	all := p.groups[group].Rows
 	if p.File == nil {

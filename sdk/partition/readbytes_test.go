@@ -12,9 +12,9 @@ import (
 	"github.com/millrace/millrace/sdk/processor/processortest"
 )
 
-// TestReadBytes compares the bytes that are read for rows with the file's pages: all rows are the chunks, one row is the
-// page of each column that it is in, and small chunks are read whole. A chunk without a page index has pages of equal
-// rows, and damage where its first page is makes it one page.
+// TestReadBytes compares the bytes that are read for rows with the file's pages: all rows are the chunks, one row is
+// the page of each column that it is in, and small chunks are read whole. A chunk without a page index has pages of
+// equal rows, and damage where its first page is makes it one page.
 func TestReadBytes(t *testing.T) {
 	const rows = 40_000
 	data := processortest.WriteParquet(t, processortest.Layout{Rows: rows, Group: rows, Page: 30_000, Seed: 3})
