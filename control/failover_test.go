@@ -452,9 +452,15 @@ func TestAJobInTheMiddleOfBeingMeasured(t *testing.T) {
 		}
 		return len(records) >= 3
 	}, time.Minute, 5*time.Millisecond)
-	law := autoscale.New(records[0].Options)
-	for i, r := range records {
-		assert.Equal(t, r, law.Decide(r.Inputs), "decision %d follows from its inputs, and from the decision before", i)
+	for i, r := range records[1:] {
+		assert.Equal(t, records[i].Decision.After, r.Before, "decision %d follows from the one before", i+1)
+	}
+	// The leader keeps the latest decisions. On a busy machine the first ones are gone before they are read.
+	if assert.ObjectsAreEqual(autoscale.State{}, records[0].Before) {
+		law := autoscale.New(records[0].Options)
+		for i, r := range records {
+			assert.Equal(t, r, law.Decide(r.Inputs), "decision %d follows from its inputs, and from the decision before", i)
+		}
 	}
 	assert.Equal(t, 2, records[0].Inputs.Holders)
 	require.NoError(t, k.consume(0))
