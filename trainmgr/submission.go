@@ -179,7 +179,11 @@ func (s *storageSource) allocate(ctx context.Context, schema *tensor.Schema) err
 		return err
 	}
 	a, err := allocation.Allocate(rowsPerSecond, workers, s.options.MaxDrives)
-	if err != nil {
+	switch {
+	case errors.Is(err, allocation.ErrNoWorker) && s.passing != nil:
+		return fmt.Errorf("%w: none of %d rows passes the filter, to which a validation split belongs: let more rows pass",
+			ErrOptions, s.data.Manifest.Rows())
+	case err != nil:
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	a.Note = s.withShort(a.Note)

@@ -142,9 +142,9 @@ func checkOutlook(f *pflag.FlagSet, o dataset.Options) error {
 		return nil
 	case f.Changed("coverage") || f.Changed("count"):
 		return cli.Usagef("--batch prints mini-batches, --coverage and --count print columns: give one of them")
-	case o.Batch > dataset.MaxBatch:
+	case o.Batch < 1 || o.Batch > dataset.MaxBatch:
 		return cli.Usagef("--batch %d: want 1 to %d rows", o.Batch, dataset.MaxBatch)
-	case o.SplitBatches > dataset.MaxSplitBatches:
+	case o.SplitBatches < 1 || o.SplitBatches > dataset.MaxSplitBatches:
 		return cli.Usagef("--split-batches %d: want 1 to %d", o.SplitBatches, dataset.MaxSplitBatches)
 	}
 	return nil

@@ -74,6 +74,8 @@ func TestOutlookFlags(t *testing.T) {
 		"--split-batches is for --batch": {"--split-batches", "3"},
 		"give one of them":               {"--batch", "3", "--coverage"},
 		"--batch 0: want 1":              {"--batch", "0"},
+		"--batch -5: want 1 to":          {"--batch", "-5"},
+		"--split-batches -1: want 1 to":  {"--batch", "3", "--split-batches", "-1"},
 		"--batch 1073741824: want 1 to":  {"--batch", "1073741824"},
 		"--split-batches 99999999: want": {"--batch", "3", "--split-batches", "99999999"},
 	} {

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/trainmgr"
 )
 
 // TestTwoJobsDivideTheRows runs the jobs of both parts over files with nulls, each part on another engine: every row
@@ -74,4 +75,20 @@ func TestTwoJobsDivideTheRows(t *testing.T) {
 			require.True(t, there || trained, "by %q: %s has no value", by, name)
 		}
 	}
+}
+
+// TestAPartWithoutRows submits a job of a part that no row is drawn for.
+func TestAPartWithoutRows(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "part.parquet")
+	writeFilterRows(t, path, drawFilterRows(rand.New(rand.NewPCG(1, 1)), 3), 130)
+	none, err := filterPipeline(t, "").WithSplit(pipeline.ValidationSplit{Part: pipeline.PartTrain, Rate: 1e-9})
+	require.NoError(t, err)
+	storage, err := Open(t.Context(), Config{Files: source.ParseLocations(path)})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, storage.Close()) }()
+	none, _, err = new(Selections).Bind(t.Context(), storage, none)
+	require.NoError(t, err)
+	_, err = trainmgr.Submit(t.Context(), storage, trainmgr.Options{Pipeline: none, RowsPerSecond: 1000})
+	require.ErrorIs(t, err, trainmgr.ErrOptions)
+	require.ErrorContains(t, err, "none of 3 rows passes the filter")
 }
